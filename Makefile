@@ -1,0 +1,39 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint types bench clean
+
+help:  ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+install: $(READY)  ## make the virtual environment and install everything into it
+
+run: $(READY)  ## start a broker on 127.0.0.1:9092, its data in ./data
+	$(BIN)/barnabas serve --listen 127.0.0.1:9092 --data data
+
+test: $(READY)  ## run the whole test-suite
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## check style, the direction of imports and the compose file
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+
+types: $(READY)  ## check the types
+	$(BIN)/mypy
+
+bench: $(READY)  ## measure
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what was built, the virtual environment included; ./data stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
