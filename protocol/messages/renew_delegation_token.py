@@ -1,0 +1,16 @@
+"""RenewDelegationToken: prolong a delegation token."""
+
+from __future__ import annotations
+
+from protocol.schema import Bytes, Int16, Int32, Int64, Message, field
+
+
+class RenewDelegationTokenRequest(Message, versions="1-2", flexible="2+"):
+    hmac: Bytes = field("0+")
+    renew_period_ms: Int64 = field("0+")
+
+
+class RenewDelegationTokenResponse(Message, versions="1-2", flexible="2+"):
+    error_code: Int16 = field("0+", default=0)
+    expiry_timestamp_ms: Int64 = field("0+")
+    throttle_time_ms: Int32 = field("0+", default=0)

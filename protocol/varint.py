@@ -1,0 +1,33 @@
+"""Unsigned variable-length integers, as flexible versions write lengths, counts and tags."""
+
+from protocol.errors import ProtocolError
+
+Buffer = memoryview | bytes | bytearray
+
+
+def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
+    """Return the value at `pos` and the position after it. At most 32 bits, so at most five bytes."""
+    value = shift = 0
+    while True:
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise ProtocolError(f"a variable-length integer runs over five bytes at byte {pos}")
+    if value > 0xFFFFFFFF:
+        raise ProtocolError(f"a variable-length integer is over 32 bits at byte {pos}")
+    return value, pos
+
+
+def uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return value.to_bytes(1, "big")
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
