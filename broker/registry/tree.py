@@ -1,0 +1,135 @@
+"""The tree in memory, and changes to it that are decided but not yet made."""
+
+import re
+from collections.abc import Iterable
+
+from broker.registry.errors import BadVersion, NoChildrenForEphemerals, NodeExists, NoNode, NotEmpty
+from broker.registry.operations import ANY_VERSION, Create, Delete, Operation, Set
+from broker.registry.registry import Change, Node
+
+ROOT = "/"
+
+# ZooKeeper's rule for paths: absolute, no empty step, no "." or "..", no NUL.
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\0]+)+")
+
+
+def parent_of(path: str) -> str:
+    """The path above: "/a" for "/a/b", "/" for "/a"."""
+    return path[: path.rindex("/")] or ROOT
+
+
+class Tree:
+    """Every node by path, and the names below it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {ROOT: Node(b"")}
+        self._children: dict[str, set[str]] = {}  # only of nodes that have some
+
+    def find(self, path: str) -> Node | None:
+        return self._nodes.get(path)
+
+    def get(self, path: str) -> Node:
+        node = self._nodes.get(path)
+        if node is None:
+            raise NoNode(path)
+        return node
+
+    def children(self, path: str) -> list[str]:
+        if path not in self._nodes:
+            raise NoNode(path)
+        return sorted(self._children.get(path, ()))
+
+    def child_count(self, path: str) -> int:
+        return len(self._children.get(path, ()))
+
+    def put(self, path: str, node: Node) -> None:
+        """Add or replace a node; the caller has seen to it that its parent is there."""
+        if path not in self._nodes:
+            above, _, name = path.rpartition("/")
+            self._children.setdefault(above or ROOT, set()).add(name)
+        self._nodes[path] = node
+
+    def remove(self, path: str) -> None:
+        """Take out a node that has no children."""
+        del self._nodes[path]
+        above, _, name = path.rpartition("/")
+        siblings = self._children[above or ROOT]
+        siblings.remove(name)
+        if not siblings:
+            del self._children[above or ROOT]
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for path, node in changes:
+            if node is None:
+                self.remove(path)
+            else:
+                self.put(path, node)
+
+
+class Staging:
+    """What a tree would be after some changes, while the tree itself stays as it is.
+
+    One staging may lie on another: a transaction is tried on a staging of its own, which is either absorbed by the one
+    below, or dropped when an operation does not fit.
+    """
+
+    def __init__(self, below: "Tree | Staging") -> None:
+        self.changes: list[Change] = []
+        self._below = below
+        self._nodes: dict[str, Node | None] = {}
+        self._child_counts: dict[str, int] = {}
+
+    def find(self, path: str) -> Node | None:
+        return self._nodes[path] if path in self._nodes else self._below.find(path)
+
+    def child_count(self, path: str) -> int:
+        count = self._child_counts.get(path)
+        return self._below.child_count(path) if count is None else count
+
+    def absorb(self, above: "Staging") -> None:
+        self.changes += above.changes
+        self._nodes |= above._nodes
+        self._child_counts |= above._child_counts
+
+    def stage(self, operation: Operation) -> None:
+        """Note what `operation` changes; raises the Conflict that keeps it from happening."""
+        if isinstance(operation, Create):
+            self._create(operation)
+            return
+        node = self.find(operation.path)
+        if node is None:
+            raise NoNode(operation.path)
+        if operation.version not in (ANY_VERSION, node.version):
+            raise BadVersion(operation.path)
+        if isinstance(operation, Set):
+            self._note(operation.path, node._replace(data=operation.data, version=node.version + 1))
+        elif isinstance(operation, Delete):
+            self._delete(operation.path)
+
+    def _create(self, operation: Create) -> None:
+        path = operation.path
+        if not _PATH.fullmatch(path):
+            raise ValueError(f"not a path of the registry: {path!r}")
+        if self.find(path) is not None:
+            raise NodeExists(path)
+        above = parent_of(path)
+        parent = self.find(above)
+        if parent is None:
+            raise NoNode(above)
+        if parent.ephemeral:
+            raise NoChildrenForEphemerals(path)
+        self._child_counts[above] = self.child_count(above) + 1
+        self._note(path, Node(operation.data, 0, operation.ephemeral))
+
+    def _delete(self, path: str) -> None:
+        if path == ROOT:
+            raise ValueError("the root cannot be deleted")
+        if self.child_count(path):
+            raise NotEmpty(path)
+        above = parent_of(path)
+        self._child_counts[above] = self.child_count(above) - 1
+        self._note(path, None)
+
+    def _note(self, path: str, node: Node | None) -> None:
+        self._nodes[path] = node
+        self.changes.append(Change(path, node))

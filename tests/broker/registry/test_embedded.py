@@ -1,0 +1,201 @@
+"""The embedded registry: the contract, and what its file adds to it."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.registry.embedded import EmbeddedRegistry
+from broker.registry.errors import RegistryCorrupt, RegistryLocked, RegistryUnavailable
+from broker.registry.operations import Create, Delete, Set
+from tests.broker.registry.contract import RegistryContract
+
+
+@pytest.fixture
+async def registry(tmp_path: Path) -> AsyncIterator[EmbeddedRegistry]:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    yield registry
+    await registry.close()
+
+
+class TestEmbeddedRegistry(RegistryContract):
+    pass
+
+
+async def test_what_was_done_is_there_after_reopening(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    await registry.multi([Create("/a", b"\0\xff"), Create("/a/b"), Create("/c"), Create("/gone")])
+    await registry.set("/a/b", b"two")
+    await registry.delete("/gone")
+    await registry.close()
+
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    assert registry.children("/") == ["a", "c"]
+    assert registry.get("/a").data == b"\0\xff"
+    assert registry.get("/a/b") == (b"two", 1, False)
+    await registry.close()
+
+
+async def test_ephemeral_nodes_are_gone_after_reopening(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    await registry.multi([Create("/here", ephemeral=True), Create("/stays")])
+    await registry.multi([Set("/here", b"changed")])
+    await registry.create_ephemeral("/also-here")
+    await registry.close()
+
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    assert registry.children("/") == ["stays"]
+    await registry.close()
+
+
+async def test_a_transaction_larger_than_a_statement(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    names = sorted(f"n{number}" for number in range(2500))
+    await registry.multi([Create(f"/{name}") for name in names])
+    await registry.close()
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    assert registry.children("/") == names
+    await registry.multi([Delete(f"/{name}") for name in names[:2400]])
+    await registry.close()
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    assert registry.children("/") == names[2400:]
+    await registry.close()
+
+
+async def test_one_process_at_a_time(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    with pytest.raises(RegistryLocked):
+        EmbeddedRegistry.open(tmp_path / "registry.db")
+    await registry.create("/a")
+    await registry.close()
+    await EmbeddedRegistry.open(tmp_path / "registry.db").close()
+
+
+def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("not a database, and longer than a header of one, which has a hundred bytes" * 10)
+    with pytest.raises(RegistryCorrupt):
+        EmbeddedRegistry.open(text)
+    assert text.read_text().startswith("not a database")
+
+    foreign = sqlite3.connect(tmp_path / "foreign.db")
+    foreign.execute("CREATE TABLE node (path)")
+    foreign.close()
+    with pytest.raises(RegistryCorrupt):
+        EmbeddedRegistry.open(tmp_path / "foreign.db")
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RegistryUnavailable):
+        EmbeddedRegistry.open(tmp_path / "nowhere" / "registry.db")
+
+
+async def test_a_write_that_fails_changes_nothing_and_later_ones_go_on(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    await registry.create("/a", b"one")
+    database = registry._database
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")  # as a full disk would have it
+    with pytest.raises(RegistryUnavailable):
+        await registry.multi([Set("/a", b"two"), Create("/large", bytes(100_000))])
+    assert registry.get("/a") == (b"one", 0, False)
+    assert registry.find("/large") is None
+    database.execute(f"PRAGMA max_page_count = {pages + 1000}")
+    await registry.create("/large", bytes(100_000))
+    await registry.close()
+
+
+async def test_many_at_once_share_a_commit(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    commits: list[str] = []
+    registry._database.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+    await asyncio.gather(*(registry.create(f"/n{number}") for number in range(200)))
+    assert len(registry.children("/")) == 200
+    assert len(commits) <= 2
+    await registry.close()
+
+
+async def test_opening_a_thousand_topics_takes_milliseconds(tmp_path: Path) -> None:
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    await registry.multi([Create("/topics")])
+    steps = ("", "/partitions", "/partitions/0", "/partitions/0/state", "/partitions/1", "/partitions/1/state")
+    await registry.multi([Create(f"/topics/t{n}{step}", b"x" * 80) for n in range(1000) for step in steps])
+    await registry.close()
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+        took = time.perf_counter() - start
+        registry._database.close()
+        return took
+
+    assert min(seconds() for _ in range(5)) < 0.05
+
+
+# Makes and deletes groups of nodes that belong together, and says on its output what it was told is done.
+WRITER = """
+import asyncio, sys
+from broker.registry.embedded import EmbeddedRegistry
+from broker.registry.operations import Create, Delete
+
+def whole(name):
+    return [f"/{name}", f"/{name}/partitions", *(f"/{name}/partitions/{number}" for number in range(20))]
+
+async def main(path, round_number):
+    registry = EmbeddedRegistry.open(path)
+    number = 0
+    while True:
+        name = f"{round_number}-{number}"
+        await registry.multi([Create(path, name.encode()) for path in whole(name)])
+        print("created", name, flush=True)
+        if number % 3 == 0:
+            await registry.multi([Delete(path) for path in reversed(whole(name))])
+            print("deleted", name, flush=True)
+        number += 1
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
+"""
+
+
+async def test_a_killed_process_leaves_each_transaction_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    done: dict[str, bool] = {}  # name -> whether it must be there
+    for round_number, lines in enumerate((1, 2, 3, 40, 401)):
+        last = _run_and_kill(path, round_number, lines, done)
+        registry = EmbeddedRegistry.open(path)
+        present = set(registry.children("/"))
+        for name in present:
+            assert registry.get(f"/{name}").data == name.encode()
+            assert len(registry.children(f"/{name}/partitions")) == 20
+        acknowledged = {name for name, there in done.items() if there}
+        # What was under way when the process died may have happened or not; everything else is as it was told.
+        assert acknowledged - present <= {last}
+        unspoken = present - acknowledged
+        assert len(unspoken) <= 1
+        assert not unspoken & done.keys()
+        await registry.close()
+        for name in present ^ acknowledged:
+            done[name] = name in present
+
+
+def _run_and_kill(path: Path, round_number: int, lines: int, done: dict[str, bool]) -> str:
+    """Let a writer go on until it has said so many lines, then kill it; the last name that it spoke of."""
+    command = [sys.executable, "-c", WRITER, str(path), str(round_number)]
+    name = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as writer:
+        if writer.stdout is None:
+            raise RuntimeError("no pipe")
+        for line in writer.stdout:
+            verb, name = line.split()
+            done[name] = verb == "created"
+            lines -= 1
+            if lines == 0:
+                os.kill(writer.pid, signal.SIGKILL)  # what it said before it died is still read to the end
+    return name
