@@ -1,0 +1,104 @@
+"""What storage refuses or fails at.
+
+StorageError
+  +-- LogFailure                    the disk: KAFKA_STORAGE_ERROR
+  +-- OffsetOutOfRange
+  +-- AppendRefused                 this record set cannot be appended; the log is as it was
+  |     +-- RecordTooLarge
+  |     +-- RecordBatchTooLarge
+  |     +-- InvalidRecord           with the records at fault
+  |     +-- InvalidTimestamp        with the records at fault
+  |     +-- InvalidProducerEpoch
+  |     +-- OutOfOrderSequence
+  |     +-- InvalidTransactionState
+  |     +-- TransactionCoordinatorFenced
+  |     +-- OffsetsOutOfOrder       a follower's batches do not follow on what it has
+  +-- CorruptFile                   a file beside the log does not hold what its format asks for
+  +-- DirectoryUnusable
+        +-- DirectoryLocked         another process uses it
+        +-- WrongDirectory          it belongs to another cluster or node
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class StorageError(Exception):
+    pass
+
+
+class LogFailure(StorageError):
+    pass
+
+
+class OffsetOutOfRange(StorageError):
+    pass
+
+
+class AppendRefused(StorageError):
+    pass
+
+
+class RecordTooLarge(AppendRefused):
+    pass
+
+
+class RecordBatchTooLarge(AppendRefused):
+    pass
+
+
+class RecordError(NamedTuple):
+    """One record at fault: its place in its batch, and why."""
+
+    batch_index: int
+    message: str
+
+
+class _RecordsRefused(AppendRefused):
+    def __init__(self, message: str, record_errors: Sequence[RecordError] = ()) -> None:
+        super().__init__(message)
+        self.record_errors = record_errors
+
+
+class InvalidRecord(_RecordsRefused):
+    pass
+
+
+class InvalidTimestamp(_RecordsRefused):
+    pass
+
+
+class InvalidProducerEpoch(AppendRefused):
+    pass
+
+
+class OutOfOrderSequence(AppendRefused):
+    pass
+
+
+class InvalidTransactionState(AppendRefused):
+    pass
+
+
+class TransactionCoordinatorFenced(AppendRefused):
+    pass
+
+
+class OffsetsOutOfOrder(AppendRefused):
+    pass
+
+
+class CorruptFile(StorageError):
+    pass
+
+
+class DirectoryUnusable(StorageError):
+    pass
+
+
+class DirectoryLocked(DirectoryUnusable):
+    pass
+
+
+class WrongDirectory(DirectoryUnusable):
+    pass

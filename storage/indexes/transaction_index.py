@@ -1,0 +1,57 @@
+"""The aborted transactions of a segment, `.txnindex`: those whose abort marker lies in it.
+
+An entry has 34 bytes: version int16 = 0, producer id, first offset, last offset (the marker's) and the last stable
+offset after the abort (int64 each). There is no file as long as there are no entries.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from storage.errors import CorruptFile
+from storage.indexes.index_file import IndexFile
+
+_ENTRY: Final = struct.Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex(IndexFile):
+    ENTRY_SIZE = 34
+    EXISTS_EMPTY = False
+
+    __slots__ = ()
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        self._append_entry(_ENTRY.pack(_VERSION, *aborted))
+
+    def __iter__(self) -> Iterator[AbortedTransaction]:
+        data = self._data() if self.size else b""
+        for position in range(0, self.size, self.ENTRY_SIZE):
+            version, *fields = _ENTRY.unpack_from(data, position)
+            if version != _VERSION:
+                raise CorruptFile(f"{self.path}: version {version} at byte {position}")
+            yield AbortedTransaction(*fields)
+
+    def collect(self, first_offset: int, end_offset: int, into: list[AbortedTransaction]) -> bool:
+        """Gather the aborted transactions that touch [first_offset, end_offset).
+
+        True if no later segment can know more of them: their markers would lie behind a last stable offset that is
+        already past the end.
+        """
+        for aborted in self:
+            if aborted.last_offset >= first_offset and aborted.first_offset < end_offset:
+                into.append(aborted)
+            if aborted.last_stable_offset >= end_offset:
+                return True
+        return False
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions whose marker is at `offset` or later."""
+        self.truncate_entries(sum(1 for aborted in self if aborted.last_offset < offset))

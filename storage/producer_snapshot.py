@@ -1,0 +1,55 @@
+"""Producer snapshots, `<offset>.snapshot`: what the log up to that offset says of its producers.
+
+    version: int16 = 1
+    crc: uint32, CRC-32C of what follows
+    count: int32, then for each producer 46 bytes:
+        producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64,
+        coordinator epoch int32, first offset of the transaction under way int64 (-1: none)
+
+A snapshot spares a scan of the log. One that is torn fails its checksum, is thrown away, and an older one serves.
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from storage.errors import CorruptFile
+
+_VERSION: Final = 1
+_PREFIX: Final = struct.Struct(">hI")
+_COUNT: Final = struct.Struct(">i")
+_ENTRY: Final = struct.Struct(">qhiqiqiq")
+
+
+class SnapshotEntry(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    coordinator_epoch: int
+    current_transaction_first_offset: int
+
+
+def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
+    packed = [_ENTRY.pack(*entry) for entry in entries]
+    body = _COUNT.pack(len(packed)) + b"".join(packed)
+    return _PREFIX.pack(_VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
+    start = _PREFIX.size + _COUNT.size
+    if len(data) < start:
+        raise CorruptFile(f"a producer snapshot of {len(data)} bytes")
+    version, crc = _PREFIX.unpack_from(data)
+    if version != _VERSION:
+        raise CorruptFile(f"a producer snapshot of version {version}")
+    if crc32c(memoryview(data)[_PREFIX.size :]) != crc:
+        raise CorruptFile("a producer snapshot does not match its checksum")
+    (count,) = _COUNT.unpack_from(data, _PREFIX.size)
+    if len(data) != start + count * _ENTRY.size:
+        raise CorruptFile(f"a producer snapshot of {len(data)} bytes for {count} producers")
+    return [SnapshotEntry(*fields) for fields in _ENTRY.iter_unpack(memoryview(data)[start:])]
