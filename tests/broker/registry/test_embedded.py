@@ -100,15 +100,20 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 async def test_a_write_that_fails_changes_nothing_and_later_ones_go_on(tmp_path: Path) -> None:
     registry = EmbeddedRegistry.open(tmp_path / "registry.db")
     await registry.create("/a", b"one")
-    database = registry._database
-    (pages,) = database.execute("PRAGMA page_count").fetchone()
-    database.execute(f"PRAGMA max_page_count = {pages}")  # as a full disk would have it
+    await registry.create("/b")
+    (pages,) = registry._database.execute("PRAGMA page_count").fetchone()
+    registry._database.execute(f"PRAGMA max_page_count = {pages}")  # as a full disk would have it
+    large = [Create(f"/large{number}", bytes(1000)) for number in range(2000)]
     with pytest.raises(RegistryUnavailable):
-        await registry.multi([Set("/a", b"two"), Create("/large", bytes(100_000))])
+        await registry.multi([Delete("/b"), Set("/a", b"two"), *large])
     assert registry.get("/a") == (b"one", 0, False)
-    assert registry.find("/large") is None
-    database.execute(f"PRAGMA max_page_count = {pages + 1000}")
-    await registry.create("/large", bytes(100_000))
+    assert registry.children("/") == ["a", "b"]
+    await registry.create("/small")
+    await registry.close()
+
+    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
+    assert registry.get("/a") == (b"one", 0, False)
+    assert registry.children("/") == ["a", "b", "small"]
     await registry.close()
 
 
@@ -146,7 +151,7 @@ from broker.registry.embedded import EmbeddedRegistry
 from broker.registry.operations import Create, Delete
 
 def whole(name):
-    return [f"/{name}", f"/{name}/partitions", *(f"/{name}/partitions/{number}" for number in range(20))]
+    return [f"/{name}", f"/{name}/partitions", *(f"/{name}/partitions/{number}" for number in range(2000))]
 
 async def main(path, round_number):
     registry = EmbeddedRegistry.open(path)
@@ -155,47 +160,46 @@ async def main(path, round_number):
         name = f"{round_number}-{number}"
         await registry.multi([Create(path, name.encode()) for path in whole(name)])
         print("created", name, flush=True)
-        if number % 3 == 0:
-            await registry.multi([Delete(path) for path in reversed(whole(name))])
-            print("deleted", name, flush=True)
+        await registry.multi([Delete(path) for path in reversed(whole(name))])
+        print("deleted", name, flush=True)
         number += 1
 
 asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
+ROUNDS = 10
 
 
 async def test_a_killed_process_leaves_each_transaction_whole_or_absent(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
-    done: dict[str, bool] = {}  # name -> whether it must be there
-    for round_number, lines in enumerate((1, 2, 3, 40, 401)):
-        last = _run_and_kill(path, round_number, lines, done)
+    before: set[str] = set()
+    for round_number in range(ROUNDS):
+        verb, name = _run_and_kill(path, round_number)
         registry = EmbeddedRegistry.open(path)
         present = set(registry.children("/"))
-        for name in present:
-            assert registry.get(f"/{name}").data == name.encode()
-            assert len(registry.children(f"/{name}/partitions")) == 20
-        acknowledged = {name for name, there in done.items() if there}
+        for topic in present:
+            assert registry.get(f"/{topic}").data == topic.encode()
+            assert len(registry.children(f"/{topic}/partitions")) == 2000
         # What was under way when the process died may have happened or not; everything else is as it was told.
-        assert acknowledged - present <= {last}
-        unspoken = present - acknowledged
-        assert len(unspoken) <= 1
-        assert not unspoken & done.keys()
+        under_way = name if verb == "created" else f"{round_number}-{int(name.split('-')[1]) + 1}"
+        assert present - {under_way} == before - {under_way}
         await registry.close()
-        for name in present ^ acknowledged:
-            done[name] = name in present
+        before = present
 
 
-def _run_and_kill(path: Path, round_number: int, lines: int, done: dict[str, bool]) -> str:
-    """Let a writer go on until it has said so many lines, then kill it; the last name that it spoke of."""
+def _run_and_kill(path: Path, round_number: int) -> list[str]:
+    """Kill a writer in the midst of a transaction, at another point of it each round; the last that it said is done."""
     command = [sys.executable, "-c", WRITER, str(path), str(round_number)]
-    name = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as writer:
         if writer.stdout is None:
-            raise RuntimeError("no pipe")
+            raise RuntimeError("the writer has no output")
+        last = ""
+        for _ in range(4 + round_number % 2):  # the last line of which says "deleted" or "created"
+            start = time.perf_counter()
+            last = writer.stdout.readline()
+        took = time.perf_counter() - start
+        while time.perf_counter() < start + took + took * (round_number + 0.5) / ROUNDS:
+            pass  # until the next transaction has come so far
+        os.kill(writer.pid, signal.SIGKILL)
         for line in writer.stdout:
-            verb, name = line.split()
-            done[name] = verb == "created"
-            lines -= 1
-            if lines == 0:
-                os.kill(writer.pid, signal.SIGKILL)  # what it said before it died is still read to the end
-    return name
+            last = line
+    return last.split()
