@@ -11,16 +11,16 @@ class TransactionLogKey(Message, versions="0"):
 
 class TransactionLogValue(Message, versions="0-1", flexible="1+"):
     producer_id: Int64 = field("0+")
-    previous_producer_id: Int64 = field("0+", tag=0, default=-1)
-    next_producer_id: Int64 = field("0+", tag=1, default=-1)
+    previous_producer_id: Int64 = field("1+", tag=0, default=-1)
+    next_producer_id: Int64 = field("1+", tag=1, default=-1)
     producer_epoch: Int16 = field("0+")
-    next_producer_epoch: Int16 = field("0+", tag=3, default=-1)
+    next_producer_epoch: Int16 = field("1+", tag=3, default=-1)
     transaction_timeout_ms: Int32 = field("0+")
     transaction_status: Int8 = field("0+")
     transaction_partitions: list[PartitionsSchema] | None = field("0+", nullable="0+")
     transaction_last_update_timestamp_ms: Int64 = field("0+")
     transaction_start_timestamp_ms: Int64 = field("0+")
-    client_transaction_version: Int16 = field("0+", tag=2, default=0)
+    client_transaction_version: Int16 = field("1+", tag=2, default=0)
 
 
 class PartitionsSchema(Struct):

@@ -1,0 +1,87 @@
+"""Decoders on bytes that nobody meant: every message and version, random bytes and damaged ones.
+
+A decoder raises ProtocolError and nothing else, or returns a value that encodes and decodes to itself.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from protocol import group_records, headers, transaction_records
+from protocol.decoder import decode
+from protocol.encoder import encode
+from protocol.errors import ProtocolError
+from protocol.schema import Message
+from tests.protocol.strategies import every_message, values
+
+RECORDS = [
+    group_records.OffsetCommitKey,
+    group_records.OffsetCommitValue,
+    group_records.GroupMetadataKey,
+    group_records.GroupMetadataValue,
+    transaction_records.TransactionLogKey,
+    transaction_records.TransactionLogValue,
+    headers.RequestHeader,
+    headers.ResponseHeader,
+]
+CASES = [*every_message(), *((message, version) for message in RECORDS for version in message.versions)]
+
+# Bytes that mean something to a decoder: null, empty, one, short and long lengths, signs, the ends of a varint.
+TELLING = bytes([0, 0, 0, 1, 1, 2, 3, 4, 8, 127, 128, 129, 254, 255, 255])
+
+fuzz = settings(
+    max_examples=3,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+
+@pytest.mark.parametrize(("message", "version"), CASES, ids=[f"{m.__name__}-v{v}" for m, v in CASES])
+def test_survives(message: type[Message], version: int) -> None:
+    @fuzz
+    @given(values(message, version), st.integers(0, 2**32))
+    def check(value: Message, seed: int) -> None:
+        random = Random(seed)
+        data = encode(value, version)
+        for _ in range(40):
+            survives(message, version, damaged(data, random))
+        for _ in range(20):
+            survives(message, version, random.randbytes(random.randrange(40)))
+            survives(message, version, bytes(random.choices(TELLING, k=random.randrange(40))))
+
+    check()
+
+
+def survives(message: type[Message], version: int, data: bytes) -> None:
+    try:
+        value = decode(message, version, memoryview(data))
+    except ProtocolError:
+        return
+    except Exception as error:
+        raise AssertionError(f"{message.__name__} v{version} of {data.hex()}") from error
+    again = decode(message, version, encode(value, version))
+    assert again == value or "nan" in repr(value), f"{message.__name__} v{version} of {data.hex()}"
+
+
+def damaged(data: bytes, random: Random) -> bytes:
+    """One to three small changes, each at any place: another byte, bytes cut out, bytes put in, the end cut off."""
+    out = bytearray(data)
+    for _ in range(random.randint(1, 3)):
+        place = random.randrange(len(out) + 1)
+        length = random.choice((1, 1, 1, 2, 4, 8))
+        match random.randrange(5):
+            case 0 | 1:
+                out[place : place + 1] = random.choices(TELLING)
+            case 2:
+                del out[place : place + length]
+            case 3:
+                out[place:place] = random.choices(TELLING, k=length)
+            case 4:
+                out[place : place + 1] = random.randbytes(1)
+    return bytes(out)
