@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 from protocol.schema import Field, Message, StructType, WireType, wire_types
+
+# Arrays of fewer numbers than this get a struct made beforehand. Lists of replicas are the common case.
+_FEW: Final = 8
 
 
 class Source:
@@ -40,6 +43,13 @@ class Source:
         self.names.setdefault(name, getattr(Struct(">" + codes), method))
         return name
 
+    def counted_method(self, method: str, code: str) -> str:
+        """An expression for `pack` or `unpack_from` of a struct with this code `n` times."""
+        name = f"{method}_some_{code.replace('?', 'bool')}"
+        self.names.setdefault(name, [getattr(Struct(f">{n}{code}"), method) for n in range(_FEW)])
+        self.names["Struct"] = Struct
+        return f"({name}[n] if n < {_FEW} else Struct(f'>{{n}}{code}').{method})"
+
     def compile(self, function: str, filename: str) -> Any:
         exec(compile("\n".join(self.lines), filename, "exec"), self.names)
         return self.names[function]
@@ -58,23 +68,10 @@ class Layout:
         self.in_line = [n for n, f in present.items() if f.tag is None]
         self.flexible = flexible
 
-    def runs(self) -> Iterator[list[str]]:
-        """The fields in line, those of fixed size that stand together taken together."""
-        run: list[str] = []
-        for name in self.in_line:
-            if is_fixed(self.types[name]):
-                run.append(name)
-                continue
-            if run:
-                yield run
-                run = []
-            yield [name]
-        if run:
-            yield run
 
-
-def is_fixed(wire_type: Any) -> bool:
-    return isinstance(wire_type, WireType) and wire_type.size > 0
+def is_number(wire_type: Any) -> bool:
+    """Whether one letter stands for it in a struct, so that an array of them is one struct too."""
+    return isinstance(wire_type, WireType) and len(wire_type.code) == 1
 
 
 def default_of(spec: Field, wire_type: Any) -> Any:

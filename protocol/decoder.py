@@ -9,15 +9,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from protocol.codegen import Layout, Source, default_of, is_fixed, is_flexible, least_size
+from protocol.codegen import Layout, Source, default_of, is_flexible, is_number, least_size
 from protocol.errors import ProtocolError
 from protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
 from protocol.varint import Buffer, read_uvarint
 
 M = TypeVar("M", bound=Message)
 Decoder = Callable[[Buffer, int], tuple[M, int]]
+
+# A compact length could say more, but a string is what a plain version can carry too.
+LONGEST_STRING: Final = 32767
 
 
 def decode(message: type[M], version: int, buf: Buffer) -> M:
@@ -42,7 +45,6 @@ def _make_decoder(message: type[Message], version: int) -> Decoder[Any]:
     write = Source(
         {
             "new": object.__new__,
-            "unpack_from": struct.unpack_from,
             "read_uvarint": read_uvarint,
             "skip_tagged_fields": skip_tagged_fields,
             "ProtocolError": ProtocolError,
@@ -84,14 +86,20 @@ def _bad(title: str, pos: int, fault: Exception) -> ProtocolError:
 
 
 class _Writer:
-    """Writes the body of one decoder. Each method leaves `pos` after what it read, and returns an expression."""
+    """Writes the body of one decoder.
+
+    Reads of a fixed size wait, so that those that stand together are made by one unpack; `_flush` writes it. Nothing
+    may wait when the position moves in another way, when a branch begins or ends, or when a value is used.
+    """
 
     def __init__(self, write: Source, version: int, flexible: bool) -> None:
         self.write = write
         self.version = version
         self.flexible = flexible
+        self._waiting: list[tuple[str, str, int]] = []
 
     def struct(self, struct_type: StructType) -> str:
+        """Write reading a struct, and return the variable that holds it."""
         write = self.write
         layout = Layout(struct_type, self.version, self.flexible)
         target = write.local("o")
@@ -99,15 +107,12 @@ class _Writer:
         write(f"{target} = new({struct_type.__name__})")
         for name, spec in layout.absent.items():
             self._set_default(target, name, default_of(spec, layout.types[name]))
-        for run in layout.runs():
-            if is_fixed(layout.types[run[0]]):
-                self._fixed(target, run, [layout.types[name] for name in run])
-            else:
-                spec = struct_type.fields[run[0]]
-                value = self.value(layout.types[run[0]], self.version in spec.nullable, spec.compactable)
-                write(f"{target}.{run[0]} = {value}")
+        for name in layout.in_line:
+            spec = struct_type.fields[name]
+            self.value(layout.types[name], f"{target}.{name}", self.version in spec.nullable, spec.compactable)
         if self.flexible:
             self._tagged(target, layout)
+        self._flush()
         return target
 
     def _set_default(self, target: str, name: str, default: Any) -> None:
@@ -116,90 +121,111 @@ class _Writer:
         else:
             self.write(f"{target}.{name} = {default!r}")
 
-    def _fixed(self, target: str, names: list[str], types: list[WireType]) -> None:
-        unpack = self.write.struct_method("unpack_from", "".join(t.code for t in types))
-        fields = ", ".join(f"{target}.{name}" for name in names)
-        self.write(f"{fields}{',' if len(names) == 1 else ''} = {unpack}(buf, pos)")
-        self.write(f"pos += {sum(t.size for t in types)}")
+    def _read(self, into: str, code: str, size: int) -> None:
+        self._waiting.append((into, code, size))
 
-    def value(self, wire_type: Any, nullable: bool, compactable: bool = True) -> str:
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        targets = ", ".join(into for into, _, _ in self._waiting)
+        codes = "".join(code for _, code, _ in self._waiting)
+        if codes == "B":
+            self.write(f"{targets} = buf[pos]")
+        else:
+            self.write(f"[{targets}] = {self.write.struct_method('unpack_from', codes)}(buf, pos)")
+        self.write(f"pos += {sum(size for _, _, size in self._waiting)}")
+        self._waiting = []
+
+    def value(self, wire_type: Any, into: str, nullable: bool, compactable: bool = True) -> None:
+        """Write reading a value and assigning it to `into`."""
         if isinstance(wire_type, list):
-            return self._array(wire_type[0], nullable)
-        if isinstance(wire_type, StructType):
-            return self._nullable_struct(wire_type) if nullable else self.struct(wire_type)
-        if wire_type.size:
-            result = self.write.local("v")
-            self.write(f"{result}, = {self.write.struct_method('unpack_from', wire_type.code)}(buf, pos)")
-            self.write(f"pos += {wire_type.size}")
-            return result
-        return self._sized(wire_type, nullable, self.flexible and compactable)
+            self._array(wire_type[0], into, nullable)
+        elif isinstance(wire_type, StructType):
+            self._nullable_struct(wire_type, into) if nullable else self._struct_into(wire_type, into)
+        elif wire_type.size:
+            self._read(into, wire_type.code, wire_type.size)
+        else:
+            self._sized(wire_type, into, nullable, self.flexible and compactable)
 
-    def _length(self, compact: bool, prefix: int, what: str, nullable: bool, null_line: str) -> None:
+    def _length(self, compact: bool, wire_type: WireType | None, nullable: bool, into: str) -> None:
         """Write reading a length or count into `n`, and the branch for null; the caller opens the other branch."""
         write = self.write
+        what = f"a {wire_type.name} field" if wire_type else "an array"
+        wrong = f"raise ProtocolError(f'{what} has length {{n}} at byte {{pos}}')"
         if compact:
-            write("n = buf[pos]")
-            write("pos += 1")
+            self._read("n", "B", 1)
+            self._flush()
             with write.block("if n > 127:"):
                 write("n, pos = read_uvarint(buf, pos - 1)")
+                if wire_type is STRING:
+                    with write.block(f"if n > {LONGEST_STRING + 1}:"):
+                        write(wrong)
             write("n -= 1")
         else:
-            write(f"n, = {write.struct_method('unpack_from', 'h' if prefix == 2 else 'i')}(buf, pos)")
-            write(f"pos += {prefix}")
+            self._read("n", "h", 2) if wire_type is STRING else self._read("n", "i", 4)
+            self._flush()
         with write.block("if n < 0:"):
-            with write.block("if n < -1:" if nullable else "if True:"):
-                write(f"raise ProtocolError(f'{what} has length {{n}} at byte {{pos}}')")
-            if nullable:
-                write(null_line)
+            if not nullable:
+                write(wrong)
+                return
+            if not compact:
+                with write.block("if n < -1:"):
+                    write(wrong)
+            write(f"{into} = None")
 
-    def _sized(self, wire_type: WireType, nullable: bool, compact: bool) -> str:
+    def _sized(self, wire_type: WireType, into: str, nullable: bool, compact: bool) -> None:
         write = self.write
-        result = write.local("v")
-        prefix = 2 if wire_type is STRING else 4
-        self._length(compact, prefix, f"a {wire_type.name} field", nullable, f"{result} = None")
+        self._length(compact, wire_type, nullable, into)
         with write.block("else:"):
             write("end = pos + n")
             with write.block("if end > size:"):
                 write("raise IndexError")
             convert = {STRING: "str(buf[pos:end], 'utf-8')", BYTES: "bytes(buf[pos:end])", RECORDS: "buf[pos:end]"}
-            write(f"{result} = {convert[wire_type]}")
+            write(f"{into} = {convert[wire_type]}")
             write("pos = end")
-        return result
 
-    def _array(self, element: Any, nullable: bool) -> str:
+    def _array(self, element: Any, into: str, nullable: bool) -> None:
         write = self.write
-        result = write.local("a")
-        self._length(self.flexible, 4, "an array", nullable, f"{result} = None")
+        self._length(self.flexible, None, nullable, into)
         with write.block("else:"):
             with write.block(f"if n * {least_size(element, self.version, self.flexible)} > size - pos:"):
                 write("raise IndexError")
-            if is_fixed(element) and element.code in "bhiq":
-                write(f"{result} = list(unpack_from(f'>{{n}}{element.code}', buf, pos))")
+            if is_number(element):
+                write(f"{into} = list({write.counted_method('unpack_from', element.code)}(buf, pos))")
                 write(f"pos += n * {element.size}")
-            else:
-                write(f"{result} = []")
-                with write.block("for _ in range(n):"):
-                    write(f"{result}.append({self.value(element, False)})")
-        return result
+                return
+            items = write.local("a")
+            write(f"{into} = {items} = []")
+            with write.block("for _ in range(n):"):
+                write(f"{items}.append({self._element(element)})")
 
-    def _nullable_struct(self, struct_type: StructType) -> str:
+    def _element(self, wire_type: Any) -> str:
+        if isinstance(wire_type, StructType):
+            return self.struct(wire_type)
+        item = self.write.local("v")
+        self.value(wire_type, item, False)
+        self._flush()
+        return item
+
+    def _struct_into(self, struct_type: StructType, into: str) -> None:
+        self.write(f"{into} = {self.struct(struct_type)}")
+
+    def _nullable_struct(self, struct_type: StructType, into: str) -> None:
         write = self.write
-        result = write.local("v")
-        write(f"present, = {write.struct_method('unpack_from', 'b')}(buf, pos)")
-        write("pos += 1")
+        self._read("present", "b", 1)
+        self._flush()
         with write.block("if present < 0:"):
-            write(f"{result} = None")
+            write(f"{into} = None")
         with write.block("else:"):
-            write(f"{result} = {self.struct(struct_type)}")
-        return result
+            self._struct_into(struct_type, into)
 
     def _tagged(self, target: str, layout: Layout) -> None:
         write = self.write
-        count = write.local("tags")
         for _, name in layout.tagged:
             self._set_default(target, name, default_of(layout.struct.fields[name], layout.types[name]))
-        write(f"{count} = buf[pos]")
-        write("pos += 1")
+        count = write.local("tags")
+        self._read(count, "B", 1)
+        self._flush()
         with write.block(f"if {count}:"):
             with write.block(f"if {count} > 127:"):
                 write(f"{count}, pos = read_uvarint(buf, pos - 1)")
@@ -218,7 +244,8 @@ class _Writer:
                 for number, name in layout.tagged:
                     with write.block(f"{'if' if number == layout.tagged[0][0] else 'elif'} {tag} == {number}:"):
                         nullable = self.version in layout.struct.fields[name].nullable
-                        write(f"{target}.{name} = {self.value(layout.types[name], nullable)}")
+                        self.value(layout.types[name], f"{target}.{name}", nullable)
+                        self._flush()
                 with write.block("else:"):
                     write(f"pos = {stop}")
                 with write.block(f"if pos != {stop}:"):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
-from protocol.codegen import Layout, Source, default_of, is_fixed, is_flexible
+from protocol.codegen import Layout, Source, default_of, is_flexible, is_number
 from protocol.schema import RECORDS, STRING, Message, Splice, StructType, WireType
 from protocol.varint import uvarint
 
 # Where records that are not copied belong: a position in the output, and what goes there.
 Splices = list[tuple[int, Splice]]
 Encoder = Callable[[Any, bytearray, Splices], None]
+
+_IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -29,18 +30,20 @@ def encode(message: Message, version: int) -> bytes:
 @cache
 def encoder(message: type[Message], version: int) -> Encoder:
     """The function that appends `message` to a bytearray, and notes in a list where its splices belong."""
-    write = Source({"uvarint": uvarint, "put_records": _put_records, "pack": struct.pack})
+    write = Source({"uvarint": uvarint, "put_records": _put_records})
     flexible = is_flexible(message, version)
     with write.block("def encode(o, out, splices):"):
-        _Writer(write, version, flexible).struct(message, "o", "out")
+        writer = _Writer(write, version, flexible)
+        writer.struct(message, "o", "out")
+        writer.flush("out")
         write("return None")
     return write.compile("encode", f"<encoder of {message.__name__} v{version}>")  # type: ignore[no-any-return]
 
 
-def _put_records(out: bytearray, splices: Splices, records: Any, flexible: bool) -> None:
-    in_memory = isinstance(records, bytes | bytearray | memoryview)
+def _put_records(out: bytearray, splices: Splices, records: Any, compact: bool) -> None:
+    in_memory = isinstance(records, _IN_MEMORY)
     size = len(records) if in_memory else records.size
-    out += uvarint(size + 1) if flexible else size.to_bytes(4, "big")
+    out += uvarint(size + 1) if compact else size.to_bytes(4, "big")
     if in_memory:
         out += records
     elif size:
@@ -48,33 +51,46 @@ def _put_records(out: bytearray, splices: Splices, records: Any, flexible: bool)
 
 
 class _Writer:
-    """Writes the body of one encoder: lines that append the value of an expression to `out`."""
+    """Writes the body of one encoder: lines that append the value of an expression to `out`.
+
+    What has a fixed size waits, as (struct's letter, expression), so that what stands together is packed by one call.
+    """
 
     def __init__(self, write: Source, version: int, flexible: bool) -> None:
         self.write = write
         self.version = version
         self.flexible = flexible
+        self._waiting: list[tuple[str, str]] = []
 
     def struct(self, struct_type: StructType, source: str, out: str) -> None:
         layout = Layout(struct_type, self.version, self.flexible)
-        for run in layout.runs():
-            if is_fixed(layout.types[run[0]]):
-                self._fixed([f"{source}.{name}" for name in run], [layout.types[name] for name in run], out)
-            else:
-                spec = struct_type.fields[run[0]]
-                nullable = self.version in spec.nullable
-                self.value(layout.types[run[0]], f"{source}.{run[0]}", nullable, out, spec.compactable)
+        for name in layout.in_line:
+            spec = struct_type.fields[name]
+            nullable = self.version in spec.nullable
+            self.value(layout.types[name], f"{source}.{name}", nullable, out, spec.compactable)
         if self.flexible:
             self._tagged(layout, source, out)
 
-    def _fixed(self, values: list[str], types: list[WireType], out: str) -> None:
-        pack = self.write.struct_method("pack", "".join(t.code for t in types))
-        self.write(f"{out} += {pack}({', '.join(values)})")
+    def flush(self, out: str) -> None:
+        self._pack(self._take(), out)
+
+    def _take(self) -> list[tuple[str, str]]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _pack(self, parts: list[tuple[str, str]], out: str) -> None:
+        """`x` is struct's letter for a zero byte, which takes no value."""
+        codes = "".join(code for code, _ in parts)
+        if codes in ("B", "x"):
+            self.write(f"{out}.append({parts[0][1] or 0})")
+        elif codes:
+            pack = self.write.struct_method("pack", codes)
+            self.write(f"{out} += {pack}({', '.join(value for _, value in parts if value)})")
 
     def value(self, wire_type: Any, source: str, nullable: bool, out: str, compactable: bool = True) -> None:
         compact = self.flexible and compactable
         if isinstance(wire_type, WireType) and wire_type.size:
-            self._fixed([source], [wire_type], out)
+            self._waiting.append((wire_type.code, source))
             return
         write = self.write
         value = write.local("v")
@@ -82,18 +98,19 @@ class _Writer:
         if not nullable:
             self._present(wire_type, value, compact, out)
             return
+        waiting = self._take()
         with write.block(f"if {value} is None:"):
             if isinstance(wire_type, StructType):
-                write(f"{out} += b'\\xff'")
+                null = ("b", "-1")
             elif compact:
-                write(f"{out} += b'\\0'")
+                null = ("x", "")
             else:
-                minus_one = b"\xff" * (2 if wire_type is STRING else 4)
-                write(f"{out} += {minus_one!r}")
+                null = ("h" if wire_type is STRING else "i", "-1")
+            self._pack([*waiting, null], out)
         with write.block("else:"):
-            if isinstance(wire_type, StructType):
-                write(f"{out} += b'\\1'")
+            self._waiting = [*waiting, ("b", "1")] if isinstance(wire_type, StructType) else waiting
             self._present(wire_type, value, compact, out)
+            self.flush(out)
 
     def _present(self, wire_type: Any, value: str, compact: bool, out: str) -> None:
         write = self.write
@@ -102,46 +119,51 @@ class _Writer:
         elif isinstance(wire_type, list):
             self._array(wire_type[0], value, out)
         elif wire_type is RECORDS:
+            self.flush(out)
             write(f"put_records({out}, splices, {value}, {compact})")
         else:
             if wire_type is STRING:
                 write(f"{value} = {value}.encode()")
-            self._length(f"len({value})", compact, 2 if wire_type is STRING else 4, out)
+            write(f"n = len({value})")
+            self._length(compact, "h" if wire_type is STRING else "i", out)
             write(f"{out} += {value}")
 
-    def _length(self, length: str, compact: bool, prefix: int, out: str) -> None:
+    def _length(self, compact: bool, code: str, out: str) -> None:
+        """Write `n`, with what waits before it."""
         write = self.write
-        if compact:
-            write(f"n = {length} + 1")
-            with write.block("if n < 128:"):
-                write(f"{out}.append(n)")
-            with write.block("else:"):
-                write(f"{out} += uvarint(n)")
-        else:
-            write(f"{out} += {write.struct_method('pack', 'h' if prefix == 2 else 'i')}({length})")
+        waiting = self._take()
+        if not compact:
+            self._pack([*waiting, (code, "n")], out)
+            return
+        with write.block("if n < 127:"):
+            self._pack([*waiting, ("B", "n + 1")], out)
+        with write.block("else:"):
+            self._pack(waiting, out)
+            write(f"{out} += uvarint(n + 1)")
 
     def _array(self, element: Any, value: str, out: str) -> None:
         write = self.write
-        self._length(f"len({value})", self.flexible, 4, out)
-        if is_fixed(element):
-            joined = f"b''.join({value})" if element.code == "16s" else f"pack(f'>{{n}}{element.code}', *{value})"
-            write(f"n = len({value})")
-            write(f"{out} += {joined}")
+        write(f"n = len({value})")
+        self._length(self.flexible, "i", out)
+        if is_number(element):
+            write(f"{out} += {write.counted_method('pack', element.code)}(*{value})")
             return
         item = write.local("item")
         with write.block(f"for {item} in {value}:"):
             self.value(element, item, False, out)
+            self.flush(out)
 
     def _tagged(self, layout: Layout, source: str, out: str) -> None:
         """A tagged field is written only when it differs from its default."""
         write = self.write
         if not layout.tagged:
-            write(f"{out}.append(0)")
+            self._waiting.append(("x", ""))
             return
         present = {name: self._differs(layout, name, source) for _, name in layout.tagged}
         count = write.local("tags")
         write(f"{count} = {' + '.join(f'({test})' for test in present.values())}")
-        write(f"{out}.append({count})")
+        self._waiting.append(("B", count))
+        self.flush(out)
         with write.block(f"if {count}:"):
             for number, name in layout.tagged:
                 with write.block(f"if {present[name]}:"):
@@ -149,6 +171,7 @@ class _Writer:
                     write(f"{body} = bytearray()")
                     nullable = self.version in layout.struct.fields[name].nullable
                     self.value(layout.types[name], f"{source}.{name}", nullable, body)
+                    self.flush(body)
                     write(f"{out}.append({number})")
                     write(f"{out} += uvarint(len({body}))")
                     write(f"{out} += {body}")

@@ -7,6 +7,12 @@ Buffer = memoryview | bytes | bytearray
 
 def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
     """Return the value at `pos` and the position after it. At most 32 bits, so at most five bytes."""
+    first = buf[pos]
+    if first < 0x80:
+        return first, pos + 1
+    second = buf[pos + 1]
+    if second < 0x80:
+        return first & 0x7F | second << 7, pos + 2
     value = shift = 0
     while True:
         byte = buf[pos]
@@ -24,7 +30,9 @@ def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
 
 def uvarint(value: int) -> bytes:
     if value < 0x80:
-        return value.to_bytes(1, "big")
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
