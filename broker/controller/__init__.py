@@ -1,0 +1,1 @@
+"""What decides about topics, leaders and brokers: pure decisions over the registry's tree, and the view they read."""

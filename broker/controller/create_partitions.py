@@ -1,0 +1,89 @@
+"""Adding partitions to topics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.controller import znodes
+from broker.controller.assignment import check_replicas, spread_replicas
+from broker.controller.create_topics import new_partition, partition_operations
+from broker.controller.decisions import MAX_PARTITIONS_PER_REQUEST, Decision, Refused, TopicResult, duplicates
+from broker.controller.images import TopicImage
+from broker.controller.view import ClusterView
+from broker.registry.operations import Operation, Set
+from protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """How many partitions a topic shall have in all, and the replicas of each new one unless they may be anywhere."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+def create_partitions(cluster: ClusterView, topics: Sequence[NewPartitions]) -> Decision[TopicResult]:
+    repeated = duplicates(topic.name for topic in topics)
+    results = [
+        TopicResult(name, error_code=ErrorCode.INVALID_REQUEST, error_message="The topic is named twice")
+        for name in repeated
+    ]
+    operations: list[Operation] = []
+    added = 0
+    for topic in topics:
+        if topic.name in repeated:
+            continue
+        try:
+            image = cluster.topic(topic.name)
+            if image is None:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if added + topic.count - len(image.partitions) > MAX_PARTITIONS_PER_REQUEST:
+                raise Refused(
+                    ErrorCode.POLICY_VIOLATION, f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
+                )
+            replicas = _replicas(cluster, image, topic)
+        except Refused as refusal:
+            results.append(TopicResult(topic.name, error_code=refusal.error_code, error_message=refusal.message))
+            continue
+        results.append(TopicResult(topic.name, image.topic_id, num_partitions=topic.count))
+        operations += _operations(cluster, image, replicas)
+        added += len(replicas)
+    return Decision(results, operations)
+
+
+def _replicas(cluster: ClusterView, image: TopicImage, topic: NewPartitions) -> list[tuple[int, ...]]:
+    present = len(image.partitions)
+    if topic.count == present:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if topic.count < present:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic {topic.name} has {present} partition(s) and cannot be cut down to {topic.count}",
+        )
+    replication_factor = len(image.partitions[0].replica_nodes)
+    if topic.assignments is not None:
+        if len(topic.assignments) != topic.count - present:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"There are {topic.count - present} new partition(s), but {len(topic.assignments)} assignment(s)",
+            )
+        for replicas in topic.assignments:
+            check_replicas(replicas, cluster.brokers, replication_factor)
+        return [tuple(replicas) for replicas in topic.assignments]
+    # The round goes on where the topic's first partition began it.
+    brokers = sorted(cluster.brokers)
+    first = image.partitions[0].replica_nodes[0]
+    start = next((position for position, broker_id in enumerate(brokers) if broker_id >= first), 0)
+    return spread_replicas(
+        brokers, topic.count - present, replication_factor, start=start, shift=start, first_partition=present
+    )
+
+
+def _operations(cluster: ClusterView, topic: TopicImage, replicas: Sequence[tuple[int, ...]]) -> list[Operation]:
+    present = len(topic.partitions)
+    partitions = [new_partition(present + position, brokers) for position, brokers in enumerate(replicas)]
+    assignment = znodes.write_topic(topic.topic_id, [*topic.partitions, *partitions])
+    return [
+        *partition_operations(cluster, topic.name, partitions),
+        Set(znodes.topic_path(topic.name), assignment, topic.version),
+    ]

@@ -1,0 +1,171 @@
+"""Creating topics.
+
+The checks come in Kafka's order, so that a request with several faults gets the error that Kafka would give: twice the
+same name, too many partitions in all, the name, an existing topic, the settings, then counts or the manual assignment.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker.config.errors import InvalidConfigError
+from broker.controller import znodes
+from broker.controller.assignment import Pick, check_replicas, spread_replicas
+from broker.controller.decisions import MAX_PARTITIONS_PER_REQUEST, Decision, Refused, TopicResult, duplicates
+from broker.controller.images import PartitionImage
+from broker.controller.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, problem_with_name
+from broker.controller.view import ClusterView
+from broker.registry.operations import Create, Operation
+from protocol.errors import ErrorCode
+
+USE_DEFAULT = -1
+
+ValidateConfigs = Callable[[Mapping[str, str | None]], Mapping[str, str]]
+"""Gives the settings of a topic as they will be kept; raises InvalidConfigError."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that somebody wants. With assignments (partition, replicas), the two numbers stay at -1."""
+
+    name: str
+    num_partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What the decision needs to know beside the cluster."""
+
+    num_partitions: int
+    replication_factor: int
+    validate_configs: ValidateConfigs
+    new_topic_id: Callable[[], bytes]
+    pick: Pick
+
+
+def create_topics(cluster: ClusterView, topics: Sequence[NewTopic], settings: TopicSettings) -> Decision[TopicResult]:
+    repeated = duplicates(topic.name for topic in topics)
+    results = [
+        TopicResult(name, error_code=ErrorCode.INVALID_REQUEST, error_message="The topic is named twice")
+        for name in repeated
+    ]
+    wanted = [topic for topic in topics if topic.name not in repeated]
+    if sum(_count(topic, settings) for topic in wanted) > MAX_PARTITIONS_PER_REQUEST:
+        message = f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
+        refused = [TopicResult(t.name, error_code=ErrorCode.POLICY_VIOLATION, error_message=message) for t in wanted]
+        return Decision(refused + results)
+
+    metric_names = MetricNames(cluster.topics)
+    created: list[TopicResult] = []
+    operations: list[Operation] = []
+    for topic in wanted:
+        try:
+            _check_name(cluster, topic.name, metric_names)
+            configs = _check_configs(topic, settings)
+            replicas = _replicas(cluster, topic, settings)
+        except Refused as refusal:
+            created.append(TopicResult(topic.name, error_code=refusal.error_code, error_message=refusal.message))
+            continue
+        topic_id = settings.new_topic_id()
+        created.append(
+            TopicResult(
+                topic.name,
+                topic_id,
+                num_partitions=len(replicas),
+                replication_factor=len(replicas[0]),
+                configs=configs,
+            )
+        )
+        operations += _operations(cluster, topic.name, topic_id, replicas, configs)
+    return Decision(created + results, operations)
+
+
+def partition_operations(cluster: ClusterView, topic: str, partitions: Sequence[PartitionImage]) -> list[Operation]:
+    """What makes new partitions, apart from the topic's own node. All of their replicas are in sync: they are empty."""
+    operations: list[Operation] = []
+    for partition in partitions:
+        index = partition.partition_index
+        operations.append(Create(znodes.partition_path(topic, index)))
+        state = znodes.write_state(partition, cluster.controller_epoch)
+        operations.append(Create(znodes.state_path(topic, index), state))
+    return operations
+
+
+def new_partition(index: int, replicas: tuple[int, ...]) -> PartitionImage:
+    return PartitionImage(index, replicas, leader_id=replicas[0], leader_epoch=0, isr_nodes=replicas)
+
+
+def _operations(
+    cluster: ClusterView,
+    topic: str,
+    topic_id: bytes,
+    replicas: Sequence[tuple[int, ...]],
+    configs: Mapping[str, str],
+) -> list[Operation]:
+    partitions = [new_partition(index, brokers) for index, brokers in enumerate(replicas)]
+    return [
+        Create(znodes.topic_config_path(topic), znodes.write_configs(configs)),
+        Create(znodes.topic_path(topic), znodes.write_topic(topic_id, partitions)),
+        Create(znodes.partitions_path(topic)),
+        *partition_operations(cluster, topic, partitions),
+    ]
+
+
+def _count(topic: NewTopic, settings: TopicSettings) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return settings.num_partitions if topic.num_partitions == USE_DEFAULT else max(0, topic.num_partitions)
+
+
+def _check_name(cluster: ClusterView, name: str, metric_names: MetricNames) -> None:
+    if name == CLUSTER_METADATA_TOPIC:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"The name {name} is reserved")
+    problem = problem_with_name(name)
+    if problem:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if cluster.topic(name):
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = metric_names.collision(name)
+    if other:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' would share its metrics with topic '{other}'")
+
+
+def _check_configs(topic: NewTopic, settings: TopicSettings) -> Mapping[str, str]:
+    try:
+        return settings.validate_configs(topic.configs)
+    except InvalidConfigError as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _replicas(cluster: ClusterView, topic: NewTopic, settings: TopicSettings) -> list[tuple[int, ...]]:
+    if topic.assignments:
+        return _manual_replicas(cluster, topic)
+    if topic.replication_factor != USE_DEFAULT and topic.replication_factor < 1:
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor is at least 1, or -1 for the default"
+        )
+    if topic.num_partitions != USE_DEFAULT and topic.num_partitions < 1:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, "The number of partitions is at least 1, or -1 for the default")
+    brokers = sorted(cluster.brokers)
+    factor = settings.replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
+    start, shift = settings.pick(len(brokers) or 1), settings.pick(len(brokers) or 1)
+    return spread_replicas(brokers, _count(topic, settings), factor, start=start, shift=shift)
+
+
+def _manual_replicas(cluster: ClusterView, topic: NewTopic) -> list[tuple[int, ...]]:
+    if topic.replication_factor != USE_DEFAULT:
+        raise Refused(ErrorCode.INVALID_REQUEST, "With a manual assignment, the replication factor must be -1")
+    if topic.num_partitions != USE_DEFAULT:
+        raise Refused(ErrorCode.INVALID_REQUEST, "With a manual assignment, the number of partitions must be -1")
+    replicas: dict[int, tuple[int, ...]] = {}
+    for partition, brokers in topic.assignments:
+        if partition in replicas:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {partition} is assigned twice")
+        replication_factor = len(topic.assignments[0][1]) if replicas else None
+        check_replicas(brokers, cluster.brokers, replication_factor)
+        replicas[partition] = tuple(brokers)
+    if sorted(replicas) != list(range(len(replicas))):
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partitions are numbered from 0, without gaps")
+    return [replicas[partition] for partition in range(len(replicas))]

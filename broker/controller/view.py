@@ -1,0 +1,223 @@
+"""The cluster as the handlers see it: the tree's facts, parsed once and looked up fast.
+
+The view follows the tree: each transaction changes it in one step, and only where the transaction changed the tree. It
+never waits for a whole picture, since ZooKeeper may show a topic before its partitions' states: until then a partition
+has no leader.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from broker.controller import znodes
+from broker.controller.images import BrokerImage, PartitionImage, TopicImage
+from broker.registry.registry import Change, Registry
+
+
+class TopicChange(NamedTuple):
+    """What a topic was and is now. Both are there with different ids if it was deleted and created again at once."""
+
+    old: TopicImage | None
+    new: TopicImage | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """What one transaction changed."""
+
+    topics: Mapping[str, TopicChange]
+    brokers: bool  # which are alive, or which of them is the controller
+    broker_configs: bool
+
+
+Listener = Callable[[ClusterChange], None]
+
+
+@dataclass(slots=True)
+class _Stale:
+    """What has to be read again of a topic."""
+
+    assignment: bool = False
+    configs: bool = False
+    partitions: set[int] = field(default_factory=set)
+
+
+class ClusterView:
+    """Topics by name and id, brokers and their settings. Belongs to the loop's thread, as the registry does."""
+
+    topics: Mapping[str, TopicImage]
+    brokers: Mapping[int, BrokerImage]
+    cluster_id: str | None
+    controller_id: int  # -1: none
+    controller_epoch: int
+    revision: int  # rises with every transaction that the view has followed
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._topics: dict[str, TopicImage] = {}
+        self._topics_by_id: dict[bytes, TopicImage] = {}
+        self._broker_configs: dict[str, Mapping[str, str]] = {}
+        self._listeners: list[Listener] = []
+        self.topics = self._topics
+        self.revision = 0
+        for name in self._children(znodes.TOPICS):
+            self._put(name, self._read_topic(name))
+        self._read_brokers()
+        self._read_broker_configs()
+        registry.watch("/", self._follow)
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self._topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        return self._topics_by_id.get(topic_id)
+
+    def partition(self, topic: str, index: int) -> PartitionImage | None:
+        image = self._topics.get(topic)
+        return image.partitions[index] if image and 0 <= index < len(image.partitions) else None
+
+    def offline_replicas(self, partition: PartitionImage) -> list[int]:
+        return [broker_id for broker_id in partition.replica_nodes if broker_id not in self.brokers]
+
+    def broker_configs(self, broker_id: int | None) -> Mapping[str, str]:
+        """What was set at run-time for this broker alone, or with None for all of them."""
+        return self._broker_configs.get(znodes.broker_config_path(broker_id), {})
+
+    def configured_brokers(self) -> list[int | None]:
+        """The brokers for which something was set at run-time; None stands for all of them."""
+        names = (path.rpartition("/")[2] for path in self._broker_configs)
+        return [None if name == znodes.DEFAULT_BROKER else int(name) for name in names]
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` of every change, once the view shows it. Returns what ends it."""
+        self._listeners.append(listener)
+
+        def cancel() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return cancel
+
+    def _follow(self, changes: Sequence[Change]) -> None:
+        stale: dict[str, _Stale] = {}
+        brokers = broker_configs = False
+        for path, _ in changes:
+            match path.split("/"):
+                case ["", "brokers", "topics", topic]:
+                    stale.setdefault(topic, _Stale()).assignment = True
+                case ["", "brokers", "topics", topic, "partitions", partition, "state"]:
+                    stale.setdefault(topic, _Stale()).partitions.add(int(partition))
+                case ["", "config", "topics", topic]:
+                    stale.setdefault(topic, _Stale()).configs = True
+                case ["", "brokers", "ids", _] | ["", "controller"] | ["", "controller_epoch"] | ["", "cluster", "id"]:
+                    brokers = True
+                case ["", "config", "brokers", _]:
+                    broker_configs = True
+        if brokers:
+            self._read_brokers()
+        if broker_configs:
+            self._read_broker_configs()
+        topics: dict[str, TopicChange] = {}
+        for topic, parts in stale.items():
+            old = self._topics.get(topic)
+            new = self._read_again(topic, old, parts)
+            if new is not old:
+                self._put(topic, new)
+                topics[topic] = TopicChange(old, new)
+        self.revision += 1
+        if topics or brokers or broker_configs:
+            self._tell(ClusterChange(topics, brokers, broker_configs))
+
+    def _tell(self, change: ClusterChange) -> None:
+        """Tell every listener, also those behind one that fails."""
+        failures: list[Exception] = []
+        for listener in tuple(self._listeners):
+            try:
+                listener(change)
+            except Exception as failure:
+                failures.append(failure)
+        if failures:
+            raise ExceptionGroup("a change of the cluster was not followed", failures)
+
+    def _put(self, name: str, topic: TopicImage | None) -> None:
+        old = self._topics.pop(name, None) if topic is None else self._topics.get(name)
+        if old is not None:
+            del self._topics_by_id[old.topic_id]
+        if topic is not None:
+            self._topics[name] = topic
+            self._topics_by_id[topic.topic_id] = topic
+
+    def _read_again(self, name: str, old: TopicImage | None, stale: _Stale) -> TopicImage | None:
+        if stale.assignment:
+            return self._read_topic(name)
+        if old is None:
+            return None
+        topic = old
+        if stale.configs:
+            topic = replace(topic, configs=self._read_configs(znodes.topic_config_path(name)))
+        if stale.partitions:
+            partitions = list(topic.partitions)
+            for index in stale.partitions:
+                if index < len(partitions):  # else the assignment, still to come, will bring it
+                    partitions[index] = self._with_state(name, partitions[index])
+            topic = replace(topic, partitions=tuple(partitions))
+        return topic
+
+    def _read_topic(self, name: str) -> TopicImage | None:
+        node = self._registry.find(znodes.topic_path(name))
+        if node is None:
+            return None
+        assignment = znodes.read_topic(name, node)
+        adding, removing = assignment.adding_replicas, assignment.removing_replicas
+        partitions = tuple(
+            self._with_state(
+                name,
+                PartitionImage(
+                    index,
+                    replicas,
+                    adding_replicas=adding.get(index, ()),
+                    removing_replicas=removing.get(index, ()),
+                ),
+            )
+            for index, replicas in enumerate(assignment.replicas)
+        )
+        configs = self._read_configs(znodes.topic_config_path(name))
+        return TopicImage(name, assignment.topic_id, partitions, configs, node.version)
+
+    def _with_state(self, topic: str, partition: PartitionImage) -> PartitionImage:
+        """`partition` with what its state node says, if that is there."""
+        index = partition.partition_index
+        node = self._registry.find(znodes.state_path(topic, index))
+        state = znodes.NO_STATE if node is None else znodes.read_state(topic, index, node)
+        return PartitionImage(
+            index,
+            partition.replica_nodes,
+            state.leader_id,
+            state.leader_epoch,
+            state.isr_nodes,
+            -1 if node is None else node.version,
+            partition.adding_replicas,
+            partition.removing_replicas,
+        )
+
+    def _read_configs(self, path: str) -> Mapping[str, str]:
+        node = self._registry.find(path)
+        return {} if node is None else znodes.read_configs(path, node)
+
+    def _read_brokers(self) -> None:
+        ids = sorted(int(name) for name in self._children(znodes.BROKER_IDS))
+        registered = ((broker_id, self._registry.get(znodes.broker_path(broker_id))) for broker_id in ids)
+        self.brokers = {broker_id: znodes.read_broker(broker_id, node) for broker_id, node in registered}
+        controller = self._registry.find(znodes.CONTROLLER)
+        self.controller_id = -1 if controller is None else znodes.read_controller(controller)
+        epoch = self._registry.find(znodes.CONTROLLER_EPOCH)
+        self.controller_epoch = 0 if epoch is None else znodes.read_controller_epoch(epoch)
+        cluster_id = self._registry.find(znodes.CLUSTER_ID)
+        self.cluster_id = None if cluster_id is None else znodes.read_cluster_id(cluster_id)
+
+    def _read_broker_configs(self) -> None:
+        paths = [f"{znodes.BROKER_CONFIGS}/{name}" for name in self._children(znodes.BROKER_CONFIGS)]
+        self._broker_configs = {path: self._read_configs(path) for path in paths}
+
+    def _children(self, path: str) -> Iterable[str]:
+        return self._registry.children(path) if self._registry.find(path) else ()
