@@ -61,10 +61,10 @@ def rows() -> list[Row]:
 
 def main() -> None:
     print("codec: microseconds a call, best / median, and how many times the median is ours")
-    print(f"{'':32}{'':8}{'barnabas':>18}{'kp compiled':>18}{'':7}{'kp field by field':>20}")
+    print(f"{'':38}{'':8}{'barnabas':>18}{'kp compiled':>18}{'':7}{'kp field by field':>20}")
     for row in rows():
         print(
-            f"{row.message:32}{row.what:8}{_show(row.ours):>18}"
+            f"{row.message:38}{row.what:8}{_show(row.ours):>18}"
             f"{_show(row.compiled):>18}{row.ratio_to_compiled:6.1f}x"
             f"{_show(row.field_by_field):>20}{row.ratio_to_field_by_field:6.1f}x"
         )

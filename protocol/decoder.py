@@ -156,7 +156,12 @@ class _Writer:
             self._read("n", "B", 1)
             self._flush()
             with write.block("if n > 127:"):
-                write("n, pos = read_uvarint(buf, pos - 1)")
+                write("second = buf[pos]")
+                with write.block("if second < 128:"):  # the common case is worth more than a call
+                    write("n += (second << 7) - 128")
+                    write("pos += 1")
+                with write.block("else:"):
+                    write("n, pos = read_uvarint(buf, pos - 1)")
                 if wire_type is STRING:
                     with write.block(f"if n > {LONGEST_STRING + 1}:"):
                         write(wrong)
