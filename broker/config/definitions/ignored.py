@@ -1,0 +1,177 @@
+"""Names that Apache Kafka knows and that have no effect here.
+
+They are accepted, so that a server.properties that people already have just works, and one warning lists them. A name
+leaves this file when a setting of that name is declared.
+"""
+
+_THREADS_AND_QUEUES = """
+    background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
+    group.coordinator.append.linger.ms group.coordinator.background.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads num.io.threads num.network.threads
+    num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests queued.max.request.bytes
+    queued.max.requests
+"""
+
+_KRAFT = """
+    broker.heartbeat.interval.ms broker.session.timeout.ms controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+    controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
+    controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+    controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
+    controller.socket.timeout.ms cordoned.log.dirs early.start.listeners initial.broker.registration.timeout.ms
+    internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+    internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms metadata.log.dir
+    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
+    metadata.max.retention.ms server.max.startup.time.ms unstable.api.versions.enable
+    unstable.feature.versions.enable
+"""
+
+_TIERED_STORAGE = """
+    follower.fetch.last.tiered.offset.enable log.local.retention.bytes log.local.retention.ms
+    remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+    remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
+    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
+    remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
+    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
+    remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.follower.thread.pool.size
+    remote.log.manager.task.interval.ms remote.log.manager.task.retry.backoff.max.ms
+    remote.log.manager.task.retry.backoff.ms remote.log.manager.task.retry.jitter
+    remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
+    remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
+    remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
+    remote.log.reader.max.pending.tasks remote.log.reader.threads remote.log.storage.manager.class.name
+    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
+"""
+
+_SHARE_AND_STREAMS_GROUPS = """
+    group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
+    group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
+    group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+    group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
+    group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.share.sessions
+    group.share.max.size group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
+    group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
+    group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
+    group.share.partition.max.record.locks group.share.persister.class.name group.share.record.lock.duration.ms
+    group.share.session.timeout.ms group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
+    group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
+    group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
+    group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
+    group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
+    group.streams.num.standby.replicas group.streams.session.timeout.ms share.coordinator.append.linger.ms
+    share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
+    share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
+    share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
+    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
+    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
+    share.coordinator.threads share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+"""
+
+_QUOTAS_AND_METRICS = """
+    alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
+    client.quota.callback.class controller.quota.window.num controller.quota.window.size.seconds
+    follower.replication.throttled.rate kafka.metrics.polling.interval.secs kafka.metrics.reporters
+    leader.replication.throttled.rate metric.reporters metrics.num.samples metrics.recording.level
+    metrics.sample.window.ms quota.window.num quota.window.size.seconds
+    replica.alter.log.dirs.io.max.bytes.per.second replication.quota.window.num
+    replication.quota.window.size.seconds telemetry.max.bytes
+"""
+
+_JAVA_SECURITY = """
+    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+    delegation.token.secret.key principal.builder.class sasl.client.callback.handler.class sasl.kerberos.kinit.cmd
+    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
+    sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class security.providers ssl.allow.dn.changes
+    ssl.allow.san.changes ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
+    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+"""
+
+_PLUGINS = """
+    alter.config.policy.class.name config.providers create.topic.policy.class.name
+"""
+
+_BETWEEN_BROKERS = """
+    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+"""
+
+# Known to releases before 4.0 only.
+_OLDER_RELEASES = """
+    advertised.host.name advertised.port auto.include.jmx.reporter broker.id.generation.enable
+    control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+    delegation.token.master.key eligible.leader.replicas.enable group.coordinator.new.enable group.share.enable
+    group.share.max.groups host.name inter.broker.protocol.version leader.imbalance.per.broker.percentage
+    log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
+    metadata.log.segment.min.bytes offsets.commit.required.acks password.encoder.cipher.algorithm
+    password.encoder.iterations password.encoder.key.length password.encoder.keyfactory.algorithm
+    password.encoder.old.secret password.encoder.secret port quota.consumer.default quota.producer.default
+    reserved.broker.max.id zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms
+    zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
+    zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms zookeeper.set.acl
+    zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
+    zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
+    zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
+    zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
+    zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
+"""
+
+# Those of the above that Kafka lets an administrator alter while brokers run: for the whole cluster, or for one broker.
+_CLUSTER_WIDE = """
+    background.threads config.providers follower.fetch.last.tiered.offset.enable
+    follower.replication.throttled.rate group.coordinator.cached.buffer.max.bytes
+    group.share.assignment.interval.ms group.streams.assignment.interval.ms leader.replication.throttled.rate
+    log.local.retention.bytes log.local.retention.ms metric.reporters num.io.threads num.network.threads
+    remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+    remote.log.manager.follower.thread.pool.size remote.log.reader.threads
+    replica.alter.log.dirs.io.max.bytes.per.second share.coordinator.cached.buffer.max.bytes
+"""
+
+_PER_BROKER = """
+    cordoned.log.dirs principal.builder.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol
+    ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+"""
+
+
+def _names(*texts: str) -> frozenset[str]:
+    return frozenset(" ".join(texts).split())
+
+
+IGNORED = _names(
+    _THREADS_AND_QUEUES,
+    _KRAFT,
+    _TIERED_STORAGE,
+    _SHARE_AND_STREAMS_GROUPS,
+    _QUOTAS_AND_METRICS,
+    _JAVA_SECURITY,
+    _PLUGINS,
+    _BETWEEN_BROKERS,
+    _OLDER_RELEASES,
+)
+IGNORED_CLUSTER_WIDE = _names(_CLUSTER_WIDE)
+IGNORED_PER_BROKER = _names(_PER_BROKER)
+
+# Settings of plug-ins, whose names Kafka leaves to the plug-in.
+IGNORED_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")

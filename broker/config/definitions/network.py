@@ -1,0 +1,97 @@
+"""Who this broker is, where it listens, and what a connection may ask of it."""
+
+from broker.config.setting import CLUSTER_WIDE, UnlikeKafka, integer, long, pairs, string, strings
+from broker.config.values import INT_MAX, ConfigType, Text, WholeNumber
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class NetworkSettings:
+    """Unlike in Kafka, listeners and their protocols stay as they are while the broker runs."""
+
+    node_id = integer(
+        0,
+        "The number of this broker, unique in its cluster.",
+        at_least=0,
+        unlike_kafka=UnlikeKafka(None, "the only broker of a laptop needs no number of its own"),
+    )
+    broker_id = integer(-1, "The older name of node.id; -1 leaves the choice to node.id.")
+    broker_rack = string(None, "The rack that this broker stands in; replicas are spread over racks.")
+    process_roles = strings(
+        ("broker",),
+        "The roles of this process; a controller needs no process of its own here.",
+        one_of=("broker", "controller"),
+        may_be_empty=False,
+        unlike_kafka=UnlikeKafka(None, "every process is a broker"),
+    )
+
+    listeners = strings(
+        ("PLAINTEXT://127.0.0.1:9092",),
+        "The addresses that the broker listens on, each as NAME://host:port; no host means every interface.",
+        may_be_empty=False,
+        unlike_kafka=UnlikeKafka(
+            ("PLAINTEXT://:9092",), "a laptop's broker is nobody else's business unless asked for"
+        ),
+    )
+    advertised_listeners = strings(
+        None,
+        "The addresses that clients are told to connect to; without them, the one by which each client came.",
+        may_be_empty=False,
+    )
+    listener_security_protocol_map = pairs(
+        {
+            "SASL_SSL": "SASL_SSL",
+            "PLAINTEXT": "PLAINTEXT",
+            "SSL": "SSL",
+            "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+        },
+        "Which security protocol each listener name stands for, as NAME:PROTOCOL pairs.",
+        value_kind=Text(ConfigType.STRING, SECURITY_PROTOCOLS, ignore_case=True),
+    )
+    inter_broker_listener_name = string(None, "The listener that the brokers of a cluster reach one another by.")
+    security_inter_broker_protocol = string(
+        "PLAINTEXT",
+        "The security protocol between brokers, where inter.broker.listener.name does not name a listener.",
+        one_of=SECURITY_PROTOCOLS,
+    )
+    controller_listener_names = strings(
+        (),
+        "Listeners that Kafka would keep for its controllers; they are not opened here.",
+        may_be_empty=False,
+        unlike_kafka=UnlikeKafka(None, "the controller has no listener"),
+    )
+
+    socket_send_buffer_bytes = integer(102400, "SO_SNDBUF of a connection; -1 leaves it to the operating system.")
+    socket_receive_buffer_bytes = integer(102400, "SO_RCVBUF of a connection; -1 leaves it to the operating system.")
+    socket_listen_backlog_size = integer(50, "How many connections may wait to be accepted.", at_least=1)
+    socket_request_max_bytes = integer(
+        104857600, "The largest request that is read; a larger one closes its connection.", at_least=1
+    )
+    connections_max_idle_ms = long(600000, "A connection that is silent for longer than this is closed.")
+    max_connections = integer(
+        INT_MAX, "How many connections may be open at once on all listeners.", at_least=0, update_mode=CLUSTER_WIDE
+    )
+    max_connections_per_ip = integer(
+        INT_MAX, "How many connections one address may have open at once.", at_least=0, update_mode=CLUSTER_WIDE
+    )
+    max_connections_per_ip_overrides = pairs(
+        {},
+        "Exceptions from max.connections.per.ip, as host:count pairs.",
+        value_kind=WholeNumber(ConfigType.INT, 0, None),
+        update_mode=CLUSTER_WIDE,
+    )
+    max_connection_creation_rate = integer(
+        INT_MAX, "How many new connections a second are accepted.", at_least=0, update_mode=CLUSTER_WIDE
+    )
+    connection_failed_authentication_delay_ms = integer(
+        100, "How long a client that failed to authenticate waits until its connection is closed.", at_least=0
+    )
+
+    request_timeout_ms = integer(30000, "How long a broker waits for another broker's answer.")
+    fetch_max_bytes = integer(57671680, "The most that one Fetch answers, whatever the client asks for.", at_least=1024)
+    max_incremental_fetch_session_cache_slots = integer(
+        1000, "How many incremental fetch sessions are remembered at once.", at_least=0
+    )
+    max_request_partition_size_limit = integer(
+        2000, "The most partitions that one DescribeTopicPartitions answers.", at_least=1
+    )

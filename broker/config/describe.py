@@ -1,0 +1,33 @@
+"""How a setting is described to a client: its value, where that comes from, and what else was said about it."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from broker.config.values import ConfigType
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, with its number in DescribeConfigs."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class ConfigSynonym(NamedTuple):
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    name: str
+    value: str | None  # None if it has none or must stay hidden
+    source: ConfigSource
+    read_only: bool
+    sensitive: bool
+    type: ConfigType
+    documentation: str | None
+    synonyms: tuple[ConfigSynonym, ...]  # what holds comes first, then what would hold without it

@@ -1,0 +1,147 @@
+"""Listeners: where the broker listens, by which protocol, and what it tells clients about it.
+
+`listeners`, `advertised.listeners`, `listener.security.protocol.map` and `inter.broker.listener.name` belong together,
+and Kafka's rules about them are checked here. Listeners that `controller.listener.names` names belong to a KRaft
+controller, which does not exist here: they are left out.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from broker.config.errors import ConfigError
+from broker.config.values import Strings
+
+_HOST_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-%._:")
+
+
+class Listener(NamedTuple):
+    name: str
+    security_protocol: str  # PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+    host: str  # empty for every interface; an IPv6 address has no brackets
+    port: int  # 0 for any that is free
+    advertised_host: str | None = None  # None for the one that a client reached the broker by
+    advertised_port: int | None = None
+
+
+class Listeners(NamedTuple):
+    for_clients: tuple[Listener, ...]
+    inter_broker: Listener
+    left_out: Strings  # the names of the controller's
+
+
+class Address(NamedTuple):
+    """One item of `listeners` or `advertised.listeners`."""
+
+    name: str
+    host: str
+    port: int
+
+
+def resolve_listeners(
+    listeners: Strings,
+    advertised_listeners: Strings | None,
+    security_protocol_map: Mapping[str, str],
+    inter_broker_listener_name: str | None,
+    security_inter_broker_protocol: str | None,
+    controller_listener_names: Strings,
+) -> Listeners:
+    """The broker's listeners, or a ConfigError with all that is wrong with them."""
+    problems: list[str] = []
+    controllers = {name.upper() for name in controller_listener_names}
+    protocols = {name.upper(): protocol.upper() for name, protocol in security_protocol_map.items()}
+    if len(protocols) < len(security_protocol_map):
+        problems.append("listener.security.protocol.map has a listener twice, in capital and in small letters")
+
+    addresses = _parse_addresses("listeners", listeners, problems)
+    _check_ports(addresses, problems)
+    left_out = tuple(address.name for address in addresses if address.name in controllers)
+    addresses = [address for address in addresses if address.name not in controllers]
+    if not addresses and not problems:
+        problems.append("listeners has none but those of controller.listener.names, so that clients could not connect")
+
+    advertised = {}
+    if advertised_listeners is not None:
+        for address in _parse_addresses("advertised.listeners", advertised_listeners, problems):
+            if address.host == "0.0.0.0":
+                problems.append(f"advertised.listeners has 0.0.0.0 for {address.name}, which no client can connect to")
+            advertised[address.name] = address
+    names = [address.name for address in addresses]
+    for name in advertised.keys() - controllers - set(names):
+        problems.append(f"advertised.listeners has {name}, which is not among the listeners {', '.join(names)}")
+
+    resolved = []
+    for address in addresses:
+        protocol = protocols.get(address.name)
+        if protocol is None:
+            problems.append(
+                f"listener.security.protocol.map does not say which security protocol {address.name} speaks"
+            )
+            continue
+        told = advertised.get(address.name)
+        host = told.host or None if told else None
+        port = told.port or None if told else None
+        resolved.append(Listener(address.name, protocol, address.host, address.port, host, port))
+
+    if inter_broker_listener_name is not None and security_inter_broker_protocol is not None:
+        problems.append("only one of inter.broker.listener.name and security.inter.broker.protocol may be set")
+    wanted = (inter_broker_listener_name or security_inter_broker_protocol or "PLAINTEXT").upper()
+    inter_broker = next((listener for listener in resolved if listener.name == wanted), None)
+    if inter_broker is None and not problems:
+        problems.append(
+            f"inter.broker.listener.name must be one of the listeners {', '.join(names)}, but {wanted} is none of them"
+        )
+    elif advertised and wanted not in advertised and not problems:
+        problems.append(f"advertised.listeners must have {wanted}, by which brokers reach one another")
+    if problems or inter_broker is None:
+        raise ConfigError(problems)
+    return Listeners(tuple(resolved), inter_broker, left_out)
+
+
+def _parse_addresses(setting: str, items: Strings, problems: list[str]) -> list[Address]:
+    addresses: list[Address] = []
+    for item in items:
+        address = _parse_address(item)
+        if address is None:
+            problems.append(f"{setting} has {item!r}, but each item must be of the form NAME://host:port")
+            continue
+        if any(address.name == other.name for other in addresses):
+            problems.append(f"{setting} has {address.name} twice, but each listener needs a name of its own")
+        addresses.append(address)
+    return addresses
+
+
+def _parse_address(text: str) -> Address | None:
+    name, _, host_and_port = text.partition("://")
+    host, colon, port = host_and_port.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not name or not colon or not _HOST_CHARACTERS.issuperset(host):
+        return None
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
+        return None
+    return Address(name.upper(), host, int(port))
+
+
+def _check_ports(addresses: list[Address], problems: list[str]) -> None:
+    """A port belongs to one listener, or to two if one has an IPv4 address and the other an IPv6 address."""
+    by_port: dict[int, list[Address]] = {}
+    for address in addresses:
+        if address.port != 0:
+            by_port.setdefault(address.port, []).append(address)
+    for port, sharing in by_port.items():
+        if len(sharing) == 1:
+            continue
+        families = sorted(_family(address.host) for address in sharing)
+        if families != ["IPv4", "IPv6"]:
+            names = " and ".join(address.name for address in sharing)
+            problems.append(
+                f"listeners has port {port} for {names}; two listeners may share one "
+                "only if one has an IPv4 address and the other an IPv6 address"
+            )
+
+
+def _family(host: str) -> str:
+    if ":" in host:
+        return "IPv6"
+    parts = host.split(".")
+    return "IPv4" if len(parts) == 4 and all(part.isdigit() for part in parts) else "name"
