@@ -1,0 +1,11 @@
+"""Everything alive: sockets, handlers, coordinators, and the command that runs them."""
+
+import sys
+
+# If rich is installed, structlog imports it for its tracebacks, and a broker would start 70 ms later for it.
+_rich_was_imported = "rich" in sys.modules
+sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+import structlog  # noqa: E402, F401
+
+if not _rich_was_imported:
+    del sys.modules["rich"]

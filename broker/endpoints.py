@@ -1,0 +1,43 @@
+"""Under which address each broker is told to a client.
+
+A broker that advertises no address of its own is told under the one by which this client has reached it: that one
+works. Only where addresses are translated in between (a container's published port) must `advertised.listeners` say it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.server.connection import Connection
+
+
+class BrokerEndpoint(NamedTuple):
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def endpoints_for(broker: Broker, connection: Connection) -> list[BrokerEndpoint]:
+    """The brokers that are alive, each with its address on the listener by which this client came."""
+    found = []
+    for image in broker.cluster.brokers.values():
+        if image.broker_id == broker.config.node_id:
+            found.append(BrokerEndpoint(image.broker_id, *_own_address(connection), image.rack))
+            continue
+        for endpoint in image.endpoints:
+            if endpoint.name == connection.listener.name:
+                found.append(BrokerEndpoint(image.broker_id, endpoint.host, endpoint.port, image.rack))
+    return found
+
+
+def _own_address(connection: Connection) -> tuple[str, int]:
+    config = connection.listener.config
+    host, port = connection.local_address
+    if config.advertised_host:
+        host = config.advertised_host
+    if config.advertised_port is not None:
+        port = config.advertised_port or connection.listener.port
+    return host.removeprefix("::ffff:"), port

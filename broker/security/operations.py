@@ -1,0 +1,47 @@
+"""Operations on resources, as bits: how answers list what a client may do, which is all without an authorizer."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+
+class Operation(IntEnum):
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+def bits(*operations: Operation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+# What an answer holds when the request did not ask.
+NOT_ASKED: Final = -(2**31)
+
+TOPIC_OPERATIONS: Final = bits(
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+CLUSTER_OPERATIONS: Final = bits(
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)

@@ -1,0 +1,186 @@
+"""From a frame to its handler and back: the one table of what this broker serves."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from broker.server.request import Request
+from protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
+from protocol.decoder import decoder, skip_tagged_fields
+from protocol.encoder import Splices, encoder
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.schema import Message, Versions
+from protocol.varint import read_uvarint
+
+if TYPE_CHECKING:
+    from broker.server.connection import Connection, Output
+
+log = structlog.get_logger()
+
+_PREFIX: Final = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
+_SIZE_AND_CORRELATION_ID: Final = struct.Struct(">ii")
+
+# A handler is a plain function that returns its answer, or None if it answers later through the request; or a coroutine
+# function, which runs as a task of its own.
+Handler = Callable[[Request, Any], Message | Awaitable[Message | None] | None]
+
+
+@dataclass(frozen=True)
+class Api:
+    """A row of the table.
+
+    `versions` are those that are served, by default all that are declared. `advertised_from` is the lowest version that
+    ApiVersions names where that is not the lowest served.
+    """
+
+    key: ApiKey
+    handle: Handler
+    versions: Versions | None = None
+    advertised_from: int | None = None
+
+    @property
+    def served(self) -> Versions:
+        return self.versions or request_type(self.key).versions
+
+    @property
+    def advertised(self) -> ApiVersion:
+        lowest = self.served.lowest if self.advertised_from is None else self.advertised_from
+        return ApiVersion(api_key=self.key, min_version=lowest, max_version=self.served.highest)
+
+
+class UnknownRequest(ProtocolError):
+    """A key or a version that this broker does not serve."""
+
+
+class Route:
+    """How one version of one API is decoded, handled and answered. Made when it is first asked for."""
+
+    __slots__ = ("_decode", "_encode", "_flexible_answer", "flexible", "handle", "key", "runs_as_task", "version")
+
+    def __init__(self, api: Api, version: int) -> None:
+        self.key = api.key
+        self.version = version
+        self.handle = api.handle
+        self.runs_as_task = asyncio.iscoroutinefunction(api.handle)
+        self.flexible = request_header_version(api.key, version) == 2
+        self._decode = decoder(request_type(api.key), version)
+        self._encode = encoder(response_type(api.key), version)
+        self._flexible_answer = response_header_version(api.key, version) == 1
+
+    def decode(self, frame: memoryview, pos: int) -> Message:
+        # Bytes after the message are let pass, as Kafka does: librdkafka sends some with Metadata.
+        return self._decode(frame, pos)[0]
+
+    def encode(self, correlation_id: int, message: Message) -> Output:
+        """A whole frame, in the parts in which it is sent."""
+        out = bytearray(9) if self._flexible_answer else bytearray(8)
+        splices: Splices = []
+        self._encode(message, out, splices)
+        if not splices:
+            _SIZE_AND_CORRELATION_ID.pack_into(out, 0, len(out) - 4, correlation_id)
+            return (out,)
+        size = len(out) - 4 + sum(splice.size for _, splice in splices)
+        _SIZE_AND_CORRELATION_ID.pack_into(out, 0, size, correlation_id)
+        parts: list[Any] = []
+        view = memoryview(out)
+        start = 0
+        for position, splice in splices:
+            parts += (view[start:position], splice)
+            start = position
+        if start < len(out):
+            parts.append(view[start:])
+        return parts
+
+
+class Dispatcher:
+    def __init__(self, apis: Sequence[Api]) -> None:
+        self.apis = {api.key: api for api in apis}
+        self._routes: dict[tuple[int, int], Route] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Begin a request. Raises ProtocolError if the frame cannot be understood, which ends its connection."""
+        try:
+            key, version, correlation_id, length = _PREFIX.unpack_from(frame)
+        except struct.error:
+            raise ProtocolError(f"a frame of {len(frame)} bytes holds no request header") from None
+        route = self._routes.get((key, version))
+        if route is None:
+            if key == ApiKey.API_VERSIONS and version not in self.apis[ApiKey.API_VERSIONS].served:
+                self._refuse_api_versions(connection, correlation_id)
+                return
+            route = self._new_route(key, version)
+        pos = _PREFIX.size
+        client_id = None
+        if length >= 0:
+            client_id = connection.client_id_of(frame[pos : pos + length], length)
+            pos += length
+        elif length != -1:
+            raise ProtocolError(f"a client id of length {length}")
+        request = Request(connection, route, correlation_id, client_id)
+        connection.requests.append(request)
+        if route.flexible:
+            pos = _skip_header_tags(frame, pos)
+        message = route.decode(frame, pos)
+        if route.runs_as_task:
+            task = asyncio.get_running_loop().create_task(self._run(request, message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        try:
+            answer = route.handle(request, message)
+        except Exception:
+            self._failed(request)
+        else:
+            if answer is not None:
+                request.answer(answer)  # type: ignore[arg-type]
+
+    async def _run(self, request: Request, message: Message) -> None:
+        try:
+            answer = await request.route.handle(request, message)  # type: ignore[misc]
+        except Exception:
+            self._failed(request)
+        else:
+            if answer is not None:
+                request.answer(answer)
+
+    def _new_route(self, key: int, version: int) -> Route:
+        try:
+            api = self.apis[ApiKey(key)]
+        except (KeyError, ValueError):
+            raise UnknownRequest(f"no API has key {key} here") from None
+        if version not in api.served:
+            raise UnknownRequest(f"{api.key.api_name} has no version {version} here")
+        return self._routes.setdefault((key, version), Route(api, version))
+
+    def _refuse_api_versions(self, connection: Connection, correlation_id: int) -> None:
+        """Answer in version 0's form, which every client reads, so that a newer client can ask again."""
+        request = Request(connection, self._new_route(ApiKey.API_VERSIONS, 0), correlation_id, None)
+        connection.requests.append(request)
+        row = self.apis[ApiKey.API_VERSIONS].advertised
+        request.answer(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row]))
+
+    def _failed(self, request: Request) -> None:
+        """A handler raised what it should not have: say so in the log, and cost nobody but this client anything."""
+        log.exception("request failed", api=request.api_key.api_name, version=request.version)
+        request.fail("its request could not be handled")
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _skip_header_tags(frame: memoryview, pos: int) -> int:
+    try:
+        count, pos = read_uvarint(frame, pos)
+        return skip_tagged_fields(frame, pos, count) if count else pos
+    except IndexError:
+        raise ProtocolError("a request header is cut short") from None

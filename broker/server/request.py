@@ -1,0 +1,52 @@
+"""A request under way: what its handler needs to know of it, and where its answer goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from protocol.api import ApiKey
+from protocol.schema import Message
+
+if TYPE_CHECKING:
+    from broker.server.connection import Connection, Output
+    from broker.server.dispatch import Route
+
+
+class Request:
+    """One frame from a client, until it is answered.
+
+    Its handler answers it once: at once, by returning the answer, or later through `answer`. `on_abandon`, if the
+    handler set it, is called when the connection goes away first; an answer after that goes nowhere.
+    """
+
+    __slots__ = ("client_id", "connection", "correlation_id", "on_abandon", "output", "route")
+
+    def __init__(self, connection: Connection, route: Route, correlation_id: int, client_id: str | None) -> None:
+        self.connection = connection
+        self.route = route
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.output: Output | None = None
+        self.on_abandon: Callable[[], None] | None = None
+
+    @property
+    def api_key(self) -> ApiKey:
+        return self.route.key
+
+    @property
+    def version(self) -> int:
+        return self.route.version
+
+    def answer(self, message: Message) -> None:
+        self.output = self.route.encode(self.correlation_id, message)
+        self.connection.answered(self)
+
+    def drop_answer(self) -> None:
+        """This request has no answer, as a Produce with acks=0."""
+        self.output = ()
+        self.connection.answered(self)
+
+    def fail(self, reason: str) -> None:
+        """Close the connection, as Kafka does where no answer could say what is wrong."""
+        self.connection.close(reason)

@@ -1,0 +1,135 @@
+"""The server: its listeners, its connections, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from broker.clock import Clock, Timer
+from broker.config import BrokerConfig
+from broker.server.buffers import BufferPool
+from broker.server.connection import Connection
+from broker.server.dispatch import Api, Dispatcher
+from broker.server.listener import Listener
+
+log = structlog.get_logger()
+
+# How long accepting pauses when the system has no descriptor left, unless one of ours comes free before.
+_PAUSE_WITHOUT_DESCRIPTORS: Final = 1.0
+
+
+class Server:
+    """Sockets of one event loop. All of it belongs to the loop's thread."""
+
+    def __init__(
+        self, config: BrokerConfig, apis: Sequence[Api], clock: Clock, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.loop = loop
+        self.buffers = BufferPool()
+        self.dispatcher = Dispatcher(apis)
+        self.listeners: list[Listener] = []
+        self.connections: set[Connection] = set()
+        self._from_address: Counter[str] = Counter()
+        self._to_send: list[Connection] = []
+        self._idle_timer: Timer | None = None
+        self._stopping = False
+
+    @property
+    def request_max_bytes(self) -> int:
+        return self.config.socket_request_max_bytes
+
+    def bind(self) -> None:
+        """Take the addresses of all listeners, or none: a caller may still give up before anyone connects."""
+        try:
+            for listener in self.config.broker_listeners:
+                self.listeners.append(Listener(self, listener, self.config.socket_listen_backlog_size))
+        except OSError:
+            self._close_listeners()
+            raise
+
+    def start(self) -> None:
+        for listener in self.listeners:
+            listener.accept(True)
+        self._watch_idle()
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self._close_listeners()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        for connection in list(self.connections):
+            connection.close()
+        await self.dispatcher.stop()
+
+    def _close_listeners(self) -> None:
+        for listener in self.listeners:
+            listener.close()
+
+    # --- answers ---
+
+    def send_soon(self, connection: Connection) -> None:
+        """Send what a connection has in line once this turn's callbacks are done, all its answers together."""
+        if not self._to_send:
+            self.loop.call_soon(self.send_now)
+        self._to_send.append(connection)
+
+    def send_now(self) -> None:
+        connections, self._to_send = self._to_send, []
+        for connection in connections:
+            if not connection.closed:
+                connection.send()
+                connection.carry_on()
+
+    # --- who is connected ---
+
+    def has_room(self) -> bool:
+        """Whether one more connection fits. If not, accepting stops until one has gone: clients wait in the backlog."""
+        if len(self.connections) < self.config.max_connections:
+            return True
+        log.warning("max.connections is reached", connections=len(self.connections))
+        self._accept(False)
+        return False
+
+    def has_room_for(self, address: str) -> bool:
+        return self._from_address[address] < self.config.max_connections_per_ip
+
+    def out_of_descriptors(self, error: OSError) -> None:
+        log.error("accepting failed", reason=error.strerror, connections=len(self.connections))
+        self._accept(False)
+        self.clock.call_later(_PAUSE_WITHOUT_DESCRIPTORS, lambda: self._accept(True))
+
+    def remember(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        self._from_address[connection.peer[0]] += 1
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._from_address[connection.peer[0]] -= 1
+        if not self._from_address[connection.peer[0]]:
+            del self._from_address[connection.peer[0]]
+        self._accept(True)
+
+    def _accept(self, wanted: bool) -> None:
+        if not self._stopping:
+            for listener in self.listeners:
+                listener.accept(wanted)
+
+    # --- idle connections ---
+
+    def _watch_idle(self) -> None:
+        """Close connections that have been silent for connections.max.idle.ms, looking ten times in that time."""
+        idle = self.config.connections_max_idle_ms / 1000
+        if idle < 0:
+            return
+        oldest = self.clock.monotonic() - idle
+        for connection in [c for c in self.connections if c.active_at < oldest and not c.requests]:
+            log.info("connection closed", peer=connection.name, reason="idle")
+            connection.close()
+        self.buffers.trim()
+        self._idle_timer = self.clock.call_later(max(idle / 10, 0.001), self._watch_idle)

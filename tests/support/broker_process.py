@@ -1,0 +1,79 @@
+"""A real broker in a process of its own, on a free port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+class BrokerProcess:
+    """`barnabas serve`, ready when it is entered. Its log is kept, to be looked at or printed when a test fails."""
+
+    def __init__(
+        self, data: Path | str, *arguments: str, port: int = 0, settings: dict[str, str] | None = None
+    ) -> None:
+        self.data = Path(data)
+        self.arguments = [
+            *("--listen", f"127.0.0.1:{port}"),
+            *("--data", str(data)),
+            *(f"--set={name}={value}" for name, value in (settings or {}).items()),
+            *arguments,
+        ]
+        self.process: subprocess.Popen[str]
+        self.port = port
+        self.seconds_to_ready = 0.0
+        self._log = tempfile.TemporaryFile("w+", prefix="barnabas-log-")
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        position = os.lseek(self._log.fileno(), 0, os.SEEK_END)
+        return os.pread(self._log.fileno(), position, 0).decode()
+
+    def start(self) -> BrokerProcess:
+        begun = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "broker.cli", "serve", *self.arguments],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        line = self.process.stdout.readline()
+        self.seconds_to_ready = time.monotonic() - begun
+        if not line.startswith("barnabas ready on "):
+            self.process.wait()
+            raise RuntimeError(f"the broker did not start:\n{self.log}")
+        self.port = int(line.rpartition(":")[2])
+        # A broker that is started again comes back on the port that its clients know.
+        self.arguments[1] = self.bootstrap
+        return self
+
+    def stop(self) -> int:
+        """Stop it as a service manager would; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self._ended(timeout=20)
+
+    def kill(self) -> None:
+        """As a crash would: kill -9."""
+        self.process.kill()
+        self._ended(timeout=20)
+
+    def _ended(self, timeout: float) -> int:
+        code = self.process.wait(timeout)
+        self.process.stdout.close()
+        return code
+
+    def __enter__(self) -> BrokerProcess:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.process.poll() is None:
+            self.kill() if exc[0] else self.stop()
