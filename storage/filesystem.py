@@ -7,6 +7,8 @@ that fails, tears a write, or knows what a crash would have left. Reading needs 
 import os
 from collections.abc import Sequence
 
+from storage.file_names import TEMPORARY
+
 # The most buffers that one writev takes.
 _MAX_BUFFERS = 1024
 
@@ -77,7 +79,7 @@ class FileSystem:
 
         Without `sync` that is so after a crash of the process, not of the machine.
         """
-        beside = path + ".tmp"
+        beside = path + TEMPORARY
         self.write_file(beside, data, sync=sync)
         self.rename(beside, path)
         if sync:

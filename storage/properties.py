@@ -73,9 +73,9 @@ def read_topic_id(folder: str) -> uuid.UUID | None:
         raise CorruptFile(f"{path}: {error}") from None
 
 
-def write_topic_id(folder: str, topic_id: uuid.UUID, file_system: FileSystem) -> None:
+def write_topic_id(folder: str, topic_id: uuid.UUID, file_system: FileSystem, *, sync: bool = True) -> None:
     text = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {encode_id(topic_id)}"
-    file_system.replace_file(os.path.join(folder, PARTITION_METADATA), text.encode())
+    file_system.replace_file(os.path.join(folder, PARTITION_METADATA), text.encode(), sync=sync)
 
 
 def write_clean_shutdown(folder: str, broker_epoch: int, file_system: FileSystem) -> None:

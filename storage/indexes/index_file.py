@@ -4,7 +4,6 @@ While its segment is the active one, an index grows in memory and is written out
 closed: after a crash it is rebuilt from the log in any case. At other times it is mapped into memory, on need.
 """
 
-import contextlib
 import mmap
 from typing import ClassVar, Final
 
@@ -36,6 +35,10 @@ class IndexFile:
     def entries(self) -> int:
         return self.size // self.ENTRY_SIZE
 
+    @property
+    def has_file(self) -> bool:
+        return self._saved != _NO_FILE
+
     def _data(self) -> bytes | bytearray | mmap.mmap:
         if self._growing is not None:
             return self._growing
@@ -60,10 +63,10 @@ class IndexFile:
     def _grow(self) -> bytearray:
         if self._growing is None:
             self._growing = bytearray(self._data()[: self.size])
-            self._drop_handle()
+            self.drop_handle()
         return self._growing
 
-    def _drop_handle(self) -> None:
+    def drop_handle(self) -> None:
         self._handle = None
         self._open_files.forget(self)
 
@@ -83,7 +86,7 @@ class IndexFile:
 
     def reset(self) -> None:
         """Drop all entries, whatever the file holds: it is to be built anew."""
-        self._drop_handle()
+        self.drop_handle()
         self._growing = bytearray()
         self.size = 0
         self._cut_file(0)
@@ -117,19 +120,10 @@ class IndexFile:
     def become_inactive(self) -> None:
         """Nothing more will be appended: write the file and drop the copy in memory."""
         self.save()
-        if self._saved != _NO_FILE:
+        if self.has_file:
             self._growing = None
 
-    def close(self) -> None:
-        self.become_inactive()
-        self._drop_handle()
-
     def rename(self, path: str) -> None:
-        if self._saved != _NO_FILE:
+        if self.has_file:
             self._open_files.file_system.rename(self.path, path)
         self.path = path
-
-    def unlink(self) -> None:
-        self._drop_handle()
-        with contextlib.suppress(FileNotFoundError):
-            self._open_files.file_system.unlink(self.path)

@@ -1,0 +1,70 @@
+"""Where each leader's epoch began in a partition's log: by it replicas find out where their logs part.
+
+Entries rise in both epoch and offset. They follow from the batches in the log, which carry their leader's epoch, and
+are kept in `leader-epoch-checkpoint` so that nobody has to read the log for them.
+"""
+
+import os
+from bisect import bisect_right
+
+from storage.checkpoints import LEADER_EPOCH_CHECKPOINT, EpochEntry, format_epochs
+from storage.filesystem import FileSystem
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+
+
+class LeaderEpochs:
+    def __init__(self, folder: str, file_system: FileSystem, entries: list[EpochEntry]) -> None:
+        self.path = self.path_in(folder)
+        self.entries = entries
+        self._file_system = file_system
+
+    @staticmethod
+    def path_in(folder: str) -> str:
+        return os.path.join(folder, LEADER_EPOCH_CHECKPOINT)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.entries[-1].epoch if self.entries else NO_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """The batches from `start_offset` on are of this epoch. What is known to the contrary is forgotten."""
+        if self.entries and epoch == self.latest_epoch and start_offset >= self.entries[-1].start_offset:
+            return
+        kept = [entry for entry in self.entries if entry.epoch < epoch and entry.start_offset < start_offset]
+        self.replace([*kept, EpochEntry(epoch, start_offset)])
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
+        """The largest epoch known up to this one, and the offset after its last record.
+
+        (-1, -1) if this epoch is not known to have begun.
+        """
+        if epoch == NO_EPOCH or epoch > self.latest_epoch:
+            return EpochEntry(NO_EPOCH, NO_OFFSET)
+        if epoch == self.latest_epoch:
+            return EpochEntry(epoch, log_end_offset)
+        higher = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
+        return EpochEntry(self.entries[higher - 1].epoch if higher else epoch, self.entries[higher].start_offset)
+
+    def epoch_of(self, offset: int) -> int:
+        """The epoch of the batch at this offset."""
+        after = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        return self.entries[after - 1].epoch if after else NO_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """The log now ends before `end_offset`."""
+        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
+        if len(kept) != len(self.entries):
+            self.replace(kept)
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """The log now starts at `start_offset`: the epoch of that offset counts from there."""
+        after = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
+        if after and self.entries[after - 1].start_offset < start_offset:
+            self.replace([EpochEntry(self.entries[after - 1].epoch, start_offset), *self.entries[after:]])
+
+    def replace(self, entries: list[EpochEntry]) -> None:
+        # Not synced: a crash of the machine makes the log be scanned, and the epochs with it.
+        self._file_system.replace_file(self.path, format_epochs(entries), sync=False)
+        self.entries = entries

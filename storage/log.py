@@ -1,0 +1,427 @@
+"""A partition's log: segments, the producers that write to them, and the epochs of their leaders.
+
+    log start offset <= last stable offset <= high watermark <= log end offset
+
+Records from the log start offset to the log end offset are in the log. The high watermark is set by whoever replicates
+the log; the last stable offset follows from it and from the transactions under way.
+
+A log belongs to one thread. What takes long (syncing, deleting files) is handed out as an object that touches nothing
+of the log and may be worked off elsewhere (storage.flush). The time is always handed in.
+"""
+
+import os
+import random
+import uuid
+from collections.abc import Sequence
+from typing import Final
+
+from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position, validate_batch
+from protocol.records.errors import RecordsError
+from storage.config import LogConfig, TimestampType
+from storage.errors import LogFailure, OffsetOutOfRange, OffsetsOutOfOrder, StorageError
+from storage.file_names import DELETED
+from storage.flush import PendingDeletion, PendingFlush
+from storage.indexes.transaction_index import AbortedTransaction
+from storage.leader_epochs import LeaderEpochs
+from storage.open_files import Handle, OpenFiles
+from storage.producer_state import AppendOrigin, ProducerState
+from storage.properties import PARTITION_METADATA
+from storage.recovery import rebuild_producer_state
+from storage.segment import MAX_RELATIVE_OFFSET, FileSlice, Segment
+from storage.segments import Segments
+from storage.snapshots import Snapshots
+from storage.time_lookup import FoundOffset, find_in_segment
+from storage.topic_partition import TopicPartition
+from storage.validation import check_client_batch, check_one_batch, rewrite, rewrites
+from storage.write import AppendResult, PendingWrite, Refusal
+
+_CLIENT: Final = AppendOrigin.CLIENT
+
+
+class Log:
+    def __init__(
+        self,
+        *,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID | None,
+        folder: str,
+        config: LogConfig,
+        open_files: OpenFiles,
+        segments: Segments,
+        producer_state: ProducerState,
+        snapshots: Snapshots,
+        leader_epochs: LeaderEpochs,
+        log_start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        high_watermark: int,
+    ) -> None:
+        """Use `storage.log_loader.open_log` instead."""
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.folder = folder
+        self.segments = segments
+        self.producer_state = producer_state
+        self.leader_epochs = leader_epochs
+        self.log_start_offset = log_start_offset
+        self.end_offset = end_offset
+        # Up to here the log is on disk for sure, so that recovery need not look at it.
+        self.recovery_point = recovery_point
+        self.high_watermark = high_watermark
+        self.last_flush_ms = 0
+        self._open_files = open_files
+        self._file_system = open_files.file_system
+        self._snapshots = snapshots
+        self._folder_changed = True
+        self._is_new = False
+        self._truncations = 0
+        self._failure: LogFailure | None = None
+        self._roll_jitter_ms = 0
+        # The position of the last upper bound that a reader was held to: it is asked for again and again.
+        self._known_bound: tuple[Segment, int, int] | None = None
+        self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._rewrites = rewrites(config)
+        self._roll_jitter_ms = random.randrange(min(config.segment_jitter_ms, config.segment_ms) or 1)
+
+    @property
+    def size(self) -> int:
+        return self.segments.size
+
+    @property
+    def last_stable_offset(self) -> int:
+        first_unstable_offset = self.producer_state.first_unstable_offset
+        if first_unstable_offset is None or first_unstable_offset > self.high_watermark:
+            return self.high_watermark
+        return first_unstable_offset
+
+    def update_high_watermark(self, offset: int) -> None:
+        """What lies below is committed. The caller vouches for it; it never exceeds the log's end."""
+        self.high_watermark = min(offset, self.end_offset)
+        self.producer_state.forget_replicated_transactions(self.high_watermark)
+
+    # -- appending
+
+    def append(
+        self,
+        record_sets: Sequence[memoryview],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction_version: int = 0,
+    ) -> list[AppendResult | Refusal]:
+        """Append record sets as the partition's leader, and say for each where it went or why it did not.
+
+        Each is one batch. They are written together, in one go where they go into one segment. Offset and leader epoch
+        are set in the buffers themselves, which must not change before this returns. If writing fails, the log is as it
+        was before, and every set of that write gets a LogFailure.
+        """
+        config = self._config
+        results: list[AppendResult | Refusal] = []
+        write = PendingWrite(self, leader_epoch)
+        log_append_time = now_ms if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP
+        for records in record_sets:
+            try:
+                if self._failure is not None:
+                    raise self._failure
+                header = validate_batch(records)
+                check_one_batch(records, header)
+                if origin is _CLIENT:
+                    check_client_batch(records, header, config, now_ms)
+                if self._rewrites:
+                    records, header = rewrite(records, header, config, now_ms)
+                elif records.readonly:
+                    records = memoryview(bytearray(records))
+                if self._must_roll(write, len(records), header[8], header[6], now_ms):
+                    write.finish(results)
+                    self.roll(now_ms)
+                if header[9] != NO_PRODUCER_ID:
+                    duplicate = write.add_producer(records, header, origin, transaction_version)
+                    if duplicate is not None:
+                        results.append(duplicate)
+                        continue
+                base_offset = write.next_offset
+                assign_position(records, base_offset, header[1], leader_epoch)
+                last_offset = base_offset + header[6]
+                write.add(len(results), records, last_offset, header[8])
+                results.append(AppendResult(base_offset, last_offset, log_append_time))
+            except (RecordsError, StorageError) as error:
+                results.append(error)
+            except OSError as error:
+                results.append(LogFailure(f"{self.topic_partition}: {error}"))
+        write.finish(results)
+        return results
+
+    def append_as_follower(self, records: memoryview, *, now_ms: int) -> None:
+        """Append batches as they are, offsets and all, as they came from the partition's leader."""
+        if self._failure is not None:
+            raise self._failure
+        position = 0
+        while position < len(records):
+            header = validate_batch(records, position)
+            batch = records[position : position + header.size]
+            if header.base_offset < self.end_offset:
+                raise OffsetsOutOfOrder(f"offset {header.base_offset} where the log ends at {self.end_offset}")
+            write = PendingWrite(self, header.partition_leader_epoch)
+            write.next_offset = header.base_offset
+            try:
+                if self._must_roll(write, len(batch), header.max_timestamp, header.last_offset_delta, now_ms):
+                    self.roll(now_ms, at=header.base_offset)
+            except OSError as error:
+                raise LogFailure(f"{self.topic_partition}: {error}") from None
+            if header.producer_id != NO_PRODUCER_ID:
+                write.add_producer(batch, header, AppendOrigin.REPLICATION, 0)
+            write.add(0, batch, header.last_offset, header.max_timestamp)
+            results: list[AppendResult | Refusal] = [AppendResult(0, 0)]
+            write.finish(results)
+            if isinstance(results[0], LogFailure):
+                raise results[0]
+            position += header.size
+
+    def _must_roll(
+        self, write: PendingWrite, size: int, max_timestamp: int, last_offset_delta: int, now_ms: int
+    ) -> bool:
+        config = self._config
+        segment = self.segments.active
+        filled = segment.size + write.size
+        if filled == 0:
+            return False
+        if (
+            filled + size > config.segment_bytes
+            or write.next_offset + last_offset_delta - segment.base_offset > MAX_RELATIVE_OFFSET
+            or segment.indexes_full(config.segment_index_bytes)
+        ):
+            return True
+        first_timestamp = segment.first_timestamp
+        if first_timestamp is None:
+            return False
+        age = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
+        return age > config.segment_ms - self._roll_jitter_ms
+
+    def roll(self, now_ms: int, at: int | None = None) -> None:
+        """Begin a new segment at the log's end (or further on, where a leader's log goes on after a gap).
+
+        OSError leaves the old segment the active one.
+        """
+        base_offset = self.end_offset if at is None else at
+        old = self.segments.active
+        if old.size == 0 and old.base_offset == base_offset:
+            return
+        old.become_inactive()
+        self._snapshots.take(base_offset, self.producer_state)
+        self.segments.add(Segment.create(self.folder, base_offset, self._open_files, now_ms))
+        self._folder_changed = True
+        self.config = self._config
+
+    def assign_leader_epoch(self, epoch: int) -> None:
+        """This broker leads the partition in this epoch, from the log's end on."""
+        self.leader_epochs.assign(epoch, self.end_offset)
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, *, upper_bound: int, min_one_message: bool = True) -> FileSlice | None:
+        """A stretch of one segment that begins with the batch of `offset`; None if there is nothing to read.
+
+        Batches that reach to `upper_bound` are left out. The stretch may end within a batch, except that the first one
+        is whole: if it is larger than `max_bytes`, it is all there is, or nothing without `min_one_message`.
+        """
+        if not self.log_start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition}: offset {offset} is not within {self.log_start_offset} to {self.end_offset}"
+            )
+        if offset >= upper_bound:
+            return None
+        segment: Segment | None = self.segments.floor(offset)
+        while segment is not None:
+            found = segment.locate(offset)
+            if found is not None:
+                end = segment.size if upper_bound >= self.end_offset else self._bound(segment, upper_bound)
+                size = min(max_bytes, end - found.position)
+                if size < found.size:
+                    if found.size > end - found.position or not min_one_message:
+                        return None
+                    size = found.size
+                return FileSlice(segment.handle, found.position, size)
+            # Compaction may have left nothing at the end of this segment.
+            segment = self.segments.after(segment)
+        return None
+
+    def _bound(self, segment: Segment, upper_bound: int) -> int:
+        """The position in the segment up to which all batches end before `upper_bound`."""
+        following = self.segments.after(segment)
+        if following is not None and upper_bound >= following.base_offset:
+            return segment.size
+        known = self._known_bound
+        if known is not None and known[0] is segment and known[1] == upper_bound:
+            return known[2]
+        found = segment.locate(upper_bound)
+        position = segment.size if found is None else found.position
+        self._known_bound = (segment, upper_bound, position)
+        return position
+
+    def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that a reader of [first_offset, end_offset) must know."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self.segments.from_offset(first_offset):
+            if segment.transaction_index.collect(first_offset, end_offset, aborted):
+                break
+        return aborted
+
+    def find_by_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record that is not earlier than `timestamp`."""
+        for segment in self.segments:
+            if segment.max_timestamp >= timestamp:
+                start = max(segment.time_index.lookup(timestamp), self.log_start_offset)
+                found = find_in_segment(segment, start, timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def find_max_timestamp(self) -> FoundOffset | None:
+        """The first record with the latest timestamp in the log."""
+        latest = max(self.segments, key=lambda segment: segment.max_timestamp)
+        if latest.max_timestamp < 0:
+            return None
+        return find_in_segment(latest, latest.offset_of_max_timestamp, latest.max_timestamp, self.log_start_offset)
+
+    # -- giving up records
+
+    def increment_log_start_offset(self, offset: int) -> None:
+        """DeleteRecords: nobody shall read below `offset` any more."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(f"{self.topic_partition}: offset {offset} is past {self.high_watermark}")
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.leader_epochs.truncate_from_start(offset)
+
+    def delete_segments(self, doomed: Sequence[Segment], now_ms: int) -> PendingDeletion:
+        """Take the first segments out of the log.
+
+        Their files are renamed at once, and deleted by whoever runs the result. If that is all of them, the log goes on
+        with an empty one.
+        """
+        if len(doomed) == len(self.segments):
+            self.roll(now_ms)
+        paths = self._remove(doomed)
+        self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
+        self.leader_epochs.truncate_from_start(self.log_start_offset)
+        # The snapshot of the first segment that is left says what went before, and stays.
+        self._snapshots.delete_up_to(self.segments.first.base_offset - 1)
+        return PendingDeletion(self._file_system, paths)
+
+    def truncate_to(self, offset: int, now_ms: int) -> PendingDeletion:
+        """Cut off the batch that holds `offset`, and all after it."""
+        if offset >= self.end_offset:
+            return PendingDeletion(self._file_system, [])
+        if offset < self.segments.first.base_offset:
+            return self.truncate_fully_and_start_at(offset, now_ms)
+        self._forget_position()
+        doomed = [segment for segment in self.segments if segment.base_offset > offset]
+        paths = self._remove(doomed)
+        self.segments.active.truncate_to(offset)
+        self._end_at(self.segments.active.read_next_offset())
+        return PendingDeletion(self._file_system, paths)
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> PendingDeletion:
+        """Forget all records; the log goes on at `offset`."""
+        self._forget_position()
+        # They go before the new one comes, which may have the name of one of them.
+        paths = self._remove(list(self.segments))
+        self.segments.add(Segment.create(self.folder, offset, self._open_files, now_ms))
+        self.leader_epochs.replace([])
+        self._snapshots.delete_up_to(offset)
+        self._end_at(offset)
+        self.log_start_offset = offset
+        return PendingDeletion(self._file_system, paths)
+
+    def _remove(self, doomed: Sequence[Segment]) -> list[str]:
+        paths = []
+        for segment in doomed:
+            self.segments.remove(segment)
+            segment.rename("", DELETED)
+            paths += segment.drop()
+        self._folder_changed = True
+        self._known_bound = None
+        return paths
+
+    def _forget_position(self) -> None:
+        """A flush that is under way may have synced what is being cut off now, and not what takes its place."""
+        self._truncations += 1
+        self._known_bound = None
+
+    def _end_at(self, offset: int) -> None:
+        self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        self.leader_epochs.truncate_from_end(offset)
+        self._snapshots.delete_after(offset)
+        self.producer_state = rebuild_producer_state(self.segments, self._snapshots, offset)
+        self.producer_state.forget_replicated_transactions(self.high_watermark)
+        self._folder_changed = True
+
+    # -- flushing
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether `flush.messages` or `flush.ms` ask for a flush, or a segment was rolled since the last one."""
+        unflushed = self.end_offset - self.recovery_point
+        return unflushed > 0 and (
+            unflushed >= self._config.flush_messages
+            or now_ms - self.last_flush_ms >= self._config.flush_ms
+            or self.recovery_point < self.segments.active.base_offset
+        )
+
+    def start_flush(self) -> PendingFlush:
+        """Begin to bring the log to disk as it is now: `sync` the result on any thread, then call `finish_flush`."""
+        handles = []
+        for segment in self.segments.from_offset(self.recovery_point):
+            segment.save_indexes()
+            handles.append(segment.handle)
+            handles += [Handle(self._file_system, index.path) for index in segment.indexes if index.has_file]
+        handles += [Handle(self._file_system, path) for path in self._snapshots.take_unsynced()]
+        if os.path.exists(self.leader_epochs.path):
+            handles.append(Handle(self._file_system, self.leader_epochs.path))
+        folders = [self.folder] if self._folder_changed else []
+        self._folder_changed = False
+        if self._is_new:
+            handles.append(Handle(self._file_system, os.path.join(self.folder, PARTITION_METADATA)))
+            folders.append(os.path.dirname(self.folder))
+            self._is_new = False
+        return PendingFlush(self._file_system, handles, folders, self.end_offset, self._truncations)
+
+    def finish_flush(self, pending: PendingFlush, now_ms: int) -> None:
+        """Take note of what is on disk now.
+
+        After a failed sync nobody knows what is: the kernel may have dropped what it could not write. The log then
+        takes no more records.
+        """
+        if pending.error is not None:
+            self._failure = LogFailure(f"{self.topic_partition}: could not be synced: {pending.error}")
+            raise self._failure
+        self.last_flush_ms = now_ms
+        if pending.generation == self._truncations:
+            self.recovery_point = max(self.recovery_point, pending.end_offset)
+
+    def sync_creation_with_next_flush(self) -> None:
+        """The folder was made just now."""
+        self._is_new = True
+
+    def close(self) -> None:
+        """Bring everything to disk. The log is not to be used any more."""
+        self._snapshots.take(self.end_offset, self.producer_state)
+        self.segments.active.finish_time_index()
+        pending = self.start_flush()
+        pending.sync()
+        self.finish_flush(pending, self.last_flush_ms)
+
+    def drop_files(self) -> None:
+        """Close all files as they are. The log is not to be used any more."""
+        for segment in self.segments:
+            segment.drop()

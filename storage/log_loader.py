@@ -1,0 +1,261 @@
+"""Opening a partition's folder.
+
+After a clean stop nothing is scanned: the names and sizes of the files, the last few headers and one producer snapshot
+say all there is to know. After a crash the segments from the recovery point on are checked batch by batch
+(storage.recovery).
+"""
+
+import os
+import uuid
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import structlog
+
+from storage.batch_scan import scan_headers
+from storage.checkpoints import EpochEntry, read_epochs
+from storage.config import LogConfig
+from storage.errors import CorruptFile
+from storage.file_names import (
+    CLEANED,
+    DELETED,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP,
+    TEMPORARY,
+    offset_file,
+    parse_offset_file,
+)
+from storage.filesystem import FileSystem
+from storage.leader_epochs import LeaderEpochs
+from storage.log import Log
+from storage.open_files import OpenFiles
+from storage.producer_state import ProducerState
+from storage.properties import read_topic_id
+from storage.recovery import rebuild_producer_state, recover_segment
+from storage.segment import Segment
+from storage.segments import Segments
+from storage.snapshots import Snapshots
+from storage.topic_partition import TopicPartition
+
+logger = structlog.get_logger(__name__)
+
+
+class KnownOffsets(NamedTuple):
+    """What the data directory's checkpoint files say of a log."""
+
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+
+
+def open_log(
+    folder: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    open_files: OpenFiles,
+    *,
+    known: KnownOffsets,
+    clean: bool,
+    now_ms: int,
+) -> Log:
+    """The log in a folder that exists. `clean` says that the broker was stopped in order when it last used it."""
+    file_system = open_files.file_system
+    files = _tidy_up(folder, file_system, _list_files(folder))
+    segments = _find_segments(folder, files, open_files, now_ms, known.log_start_offset)
+    snapshots = Snapshots(folder, file_system, files.get(SNAPSHOT_SUFFIX, ()))
+    log_start_offset = max(known.log_start_offset, segments.first.base_offset)
+    epochs, epochs_changed = _read_epochs(folder)
+
+    if clean:
+        _rebuild_missing_indexes(segments, snapshots, config)
+        end_offset = segments.active.read_next_offset()
+        state = rebuild_producer_state(segments, snapshots, end_offset)
+        recovery_point = end_offset
+    else:
+        recovered = _recover(topic_partition, segments, snapshots, config, known.recovery_point, epochs)
+        end_offset, state, epochs_changed = recovered.end_offset, recovered.state, True
+        recovery_point = min(known.recovery_point, end_offset)
+
+    high_watermark = min(max(known.high_watermark, log_start_offset), end_offset)
+    state.forget_replicated_transactions(high_watermark)
+    leader_epochs = LeaderEpochs(folder, file_system, epochs)
+    if epochs_changed:
+        leader_epochs.replace(epochs)
+    log = Log(
+        topic_partition=topic_partition,
+        topic_id=_read_topic_id(folder),
+        folder=folder,
+        config=config,
+        open_files=open_files,
+        segments=segments,
+        producer_state=state,
+        snapshots=snapshots,
+        leader_epochs=leader_epochs,
+        log_start_offset=log_start_offset,
+        end_offset=end_offset,
+        recovery_point=recovery_point,
+        high_watermark=high_watermark,
+    )
+    if log_start_offset > end_offset:
+        # Records were deleted up to here, and those after them were lost.
+        log.truncate_fully_and_start_at(log_start_offset, now_ms).run()
+    leader_epochs.truncate_from_end(log.end_offset)
+    leader_epochs.truncate_from_start(log.log_start_offset)
+    log.last_flush_ms = now_ms
+    return log
+
+
+# -- the files in the folder
+
+# The files of a folder by suffix, each with its offset and size.
+_Files = dict[str, dict[int, int]]
+
+
+def _list_files(folder: str) -> _Files:
+    files: _Files = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            parsed = parse_offset_file(entry.name)
+            if parsed is not None:
+                offset, suffix = parsed
+                files.setdefault(suffix, {})[offset] = entry.stat().st_size
+    return files
+
+
+def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
+    """Finish what a crash interrupted: deletions, and the swap of compacted segments for those they replace."""
+    leftovers = [suffix for suffix in files if suffix.endswith((DELETED, CLEANED, TEMPORARY))]
+    for suffix in leftovers:
+        for offset in files.pop(suffix):
+            file_system.unlink(offset_file(folder, offset, suffix))
+    if not any(suffix.endswith(SWAP) for suffix in files):
+        return files
+
+    for base_offset, size in files.get(LOG_SUFFIX + SWAP, {}).items():
+        # The replacement is complete, for the log is renamed last. Whatever it replaces goes, then it takes its place.
+        end_offset = _end_offset(offset_file(folder, base_offset, LOG_SUFFIX + SWAP), base_offset, size)
+        for suffix in SEGMENT_SUFFIXES:
+            for replaced in [offset for offset in files.get(suffix, {}) if base_offset <= offset < end_offset]:
+                file_system.unlink(offset_file(folder, replaced, suffix))
+        for suffix in SEGMENT_SUFFIXES:
+            if base_offset in files.get(suffix + SWAP, {}):
+                swapped = offset_file(folder, base_offset, suffix + SWAP)
+                file_system.rename(swapped, offset_file(folder, base_offset, suffix))
+    file_system.fsync_directory(folder)
+    files = _list_files(folder)
+    for suffix in [suffix for suffix in files if suffix.endswith(SWAP)]:
+        for offset in files.pop(suffix):
+            file_system.unlink(offset_file(folder, offset, suffix))
+    return files
+
+
+def _end_offset(path: str, base_offset: int, size: int) -> int:
+    """The offset after the last batch of a file. An empty replacement still replaces the segment of its name."""
+    end_offset = base_offset + 1
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for _, header in scan_headers(fd, 0, size):
+            end_offset = header.next_offset
+    finally:
+        os.close(fd)
+    return end_offset
+
+
+def _find_segments(folder: str, files: _Files, open_files: OpenFiles, now_ms: int, start_offset: int) -> Segments:
+    base_offsets = files.get(LOG_SUFFIX, {})
+    for suffix in SEGMENT_SUFFIXES:
+        for orphan in [offset for offset in files.get(suffix, {}) if offset not in base_offsets]:
+            open_files.file_system.unlink(offset_file(folder, orphan, suffix))
+    if not base_offsets:
+        return Segments([Segment.create(folder, start_offset, open_files, now_ms)])
+    return Segments(
+        Segment(
+            folder,
+            base_offset,
+            open_files,
+            {suffix: files[suffix][base_offset] for suffix in SEGMENT_SUFFIXES if base_offset in files.get(suffix, ())},
+            created_ms=now_ms,
+        )
+        for base_offset in base_offsets
+    )
+
+
+def _read_epochs(folder: str) -> tuple[list[EpochEntry], bool]:
+    """The leader epochs; if their file is damaged, none, to be found again in the log."""
+    try:
+        return read_epochs(LeaderEpochs.path_in(folder)), False
+    except CorruptFile as error:
+        logger.warning("leader epochs lost", error=str(error))
+        return [], True
+
+
+def _read_topic_id(folder: str) -> uuid.UUID | None:
+    try:
+        return read_topic_id(folder)
+    except CorruptFile as error:
+        logger.warning("topic id lost", error=str(error))
+        return None
+
+
+# -- recovery
+
+
+def _rebuild_missing_indexes(segments: Segments, snapshots: Snapshots, config: LogConfig) -> None:
+    for segment in segments:
+        if not segment.indexes_are_sound:
+            logger.warning("index rebuilt", segment=segment.path)
+            state = rebuild_producer_state(segments, snapshots, segment.base_offset)
+            recover_segment(segment, config.index_interval_bytes, state, [], segment.base_offset)
+            if segment is not segments.active:
+                segment.become_inactive()
+
+
+class _Recovered(NamedTuple):
+    end_offset: int
+    state: ProducerState
+
+
+def _recover(
+    topic_partition: TopicPartition,
+    segments: Segments,
+    snapshots: Snapshots,
+    config: LogConfig,
+    recovery_point: int,
+    epochs: list[EpochEntry],
+) -> _Recovered:
+    """Check the segments from the recovery point on; drop all that follows the first batch that is not sound."""
+    doubtful = segments.from_offset(recovery_point)
+    first = doubtful[0]
+    sound = [segment for segment in segments if segment.base_offset < first.base_offset]
+    if sound:
+        _rebuild_missing_indexes(Segments(sound), snapshots, config)
+    snapshots.delete_after(first.base_offset)
+    state = rebuild_producer_state(segments, snapshots, first.base_offset)
+    epochs[:] = [entry for entry in epochs if entry.start_offset < first.base_offset]
+    end_offset = first.base_offset
+    for number, segment in enumerate(doubtful):
+        size = segment.size
+        gap = number > 0 and segment.base_offset != end_offset and not config.compact
+        if segment.base_offset < end_offset or gap:
+            _drop(topic_partition, segments, doubtful[number:])
+            break
+        if number > 0:
+            snapshots.take(segment.base_offset, state)
+        end_offset = recover_segment(segment, config.index_interval_bytes, state, epochs, end_offset)
+        if segment.size < size:
+            logger.warning("segment cut", segment=segment.path, size=segment.size, lost_bytes=size - segment.size)
+            _drop(topic_partition, segments, doubtful[number + 1 :])
+            break
+    for segment in segments:
+        if segment is not segments.active and segment in doubtful:
+            segment.become_inactive()
+    return _Recovered(end_offset, state)
+
+
+def _drop(topic_partition: TopicPartition, segments: Segments, doomed: Iterable[Segment]) -> None:
+    for segment in doomed:
+        logger.warning("segment dropped", partition=str(topic_partition), base_offset=segment.base_offset)
+        segments.remove(segment)
+        segment.unlink()

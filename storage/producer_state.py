@@ -1,0 +1,300 @@
+"""What a partition knows of the producers that write to it.
+
+For each producer id: its epoch, its last five batches (so that one that is sent again is not appended again), and where
+its transaction under way began. All of it follows from the log: `ProducerState` changes only by batches that are in the
+log, and a snapshot of it is no more than a shortcut.
+
+Nothing changes before a write has succeeded. Batches are first checked and prepared in a `ProducerUpdate`, which is
+then applied or dropped.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from protocol.records.batch import (
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    BatchHeader,
+    advance_sequence,
+)
+from protocol.records.control import ControlType, EndTransactionMarker
+from storage.errors import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+from storage.indexes.transaction_index import AbortedTransaction
+from storage.producer_snapshot import SnapshotEntry
+
+_BATCHES_KEPT: Final = 5
+_NO_OFFSET: Final = -1
+_NO_COORDINATOR_EPOCH: Final = -1
+
+
+class AppendOrigin(Enum):
+    """Who appends: it decides what is checked."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    # What a leader has checked already, or an earlier run of this broker.
+    REPLICATION = "replication"
+
+
+class ProducerBatch(NamedTuple):
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class Producer(NamedTuple):
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    # The last few, the latest at the end.
+    batches: tuple[ProducerBatch, ...] = ()
+    last_timestamp: int = -1
+    coordinator_epoch: int = _NO_COORDINATOR_EPOCH
+    current_transaction_first_offset: int | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+class CompletedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+_NEW_PRODUCER: Final = Producer()
+
+
+class ProducerState:
+    def __init__(self) -> None:
+        self.producers: dict[int, Producer] = {}
+        # Transactions without an end marker: first offset to producer id. They begin in the order of their offsets.
+        self._ongoing: dict[int, int] = {}
+        # Transactions whose end marker lies at or above the high watermark: first offset to the marker's offset. A
+        # reader of committed records must not pass them yet, since the marker may still be lost with a leader.
+        self._unreplicated: dict[int, int] = {}
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the earliest transaction that is not known to be over."""
+        first_ongoing = next(iter(self._ongoing), None)
+        first_unreplicated = min(self._unreplicated, default=None)
+        if first_ongoing is None or first_unreplicated is None:
+            return first_unreplicated if first_ongoing is None else first_ongoing
+        return min(first_ongoing, first_unreplicated)
+
+    def forget_replicated_transactions(self, high_watermark: int) -> None:
+        if self._unreplicated:
+            self._unreplicated = {
+                first_offset: marker_offset
+                for first_offset, marker_offset in self._unreplicated.items()
+                if marker_offset >= high_watermark
+            }
+
+    def forget_expired(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget the producers that were last heard of too long ago and have no transaction under way."""
+        expired = [
+            producer_id
+            for producer_id, producer in self.producers.items()
+            if producer.current_transaction_first_offset is None and now_ms - producer.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.producers[producer_id]
+
+    # -- snapshots
+
+    def snapshot(self) -> list[SnapshotEntry]:
+        entries = []
+        for producer_id, producer in self.producers.items():
+            last = producer.batches[-1] if producer.batches else None
+            first_offset = producer.current_transaction_first_offset
+            entries.append(
+                SnapshotEntry(
+                    producer_id,
+                    producer.producer_epoch,
+                    last.last_sequence if last else NO_SEQUENCE,
+                    last.last_offset if last else _NO_OFFSET,
+                    last.last_offset - last.first_offset if last else 0,
+                    producer.last_timestamp,
+                    producer.coordinator_epoch,
+                    _NO_OFFSET if first_offset is None else first_offset,
+                )
+            )
+        return entries
+
+    @classmethod
+    def of_snapshot(cls, entries: list[SnapshotEntry]) -> "ProducerState":
+        state = cls()
+        for entry in entries:
+            batches: tuple[ProducerBatch, ...] = ()
+            if entry.last_offset >= 0:
+                first_sequence = NO_SEQUENCE
+                if entry.last_sequence != NO_SEQUENCE:
+                    first_sequence = advance_sequence(entry.last_sequence, -entry.offset_delta)
+                batches = (
+                    ProducerBatch(
+                        first_sequence,
+                        entry.last_sequence,
+                        entry.last_offset - entry.offset_delta,
+                        entry.last_offset,
+                        entry.timestamp,
+                    ),
+                )
+            first_offset = entry.current_transaction_first_offset
+            state.producers[entry.producer_id] = Producer(
+                entry.producer_epoch,
+                batches,
+                entry.timestamp,
+                entry.coordinator_epoch,
+                None if first_offset < 0 else first_offset,
+            )
+        ongoing = sorted(
+            (producer.current_transaction_first_offset, producer_id)
+            for producer_id, producer in state.producers.items()
+            if producer.current_transaction_first_offset is not None
+        )
+        state._ongoing = dict(ongoing)
+        return state
+
+    def apply(self, update: "ProducerUpdate") -> list[AbortedTransaction]:
+        """Make an update's changes, now that its batches are in the log. Gives the transactions that were aborted."""
+        self.producers.update(update.producers)
+        self._ongoing.update(update.started)
+        aborted = []
+        for transaction in update.completed:
+            del self._ongoing[transaction.first_offset]
+            self._unreplicated[transaction.first_offset] = transaction.last_offset
+            if transaction.aborted:
+                last_stable_offset = next(iter(self._ongoing), transaction.last_offset + 1)
+                aborted.append(
+                    AbortedTransaction(
+                        transaction.producer_id,
+                        transaction.first_offset,
+                        transaction.last_offset,
+                        min(last_stable_offset, transaction.last_offset + 1),
+                    )
+                )
+        return aborted
+
+
+class ProducerUpdate:
+    """The changes that a series of batches makes to a producer state, not applied yet."""
+
+    __slots__ = ("_state", "completed", "producers", "started")
+
+    def __init__(self, state: ProducerState) -> None:
+        self._state = state
+        self.producers: dict[int, Producer] = {}
+        self.started: dict[int, int] = {}
+        self.completed: list[CompletedTransaction] = []
+
+    def _producer(self, producer_id: int) -> Producer:
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            producer = self._state.producers.get(producer_id, _NEW_PRODUCER)
+        return producer
+
+    def find_duplicate(self, header: BatchHeader) -> ProducerBatch | None:
+        """The batch in the log that this one repeats."""
+        producer = self._producer(header.producer_id)
+        if producer.producer_epoch == header.producer_epoch:
+            first_sequence, last_sequence = header.base_sequence, header.last_sequence
+            for batch in producer.batches:
+                if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
+                    return batch
+        return None
+
+    def add_data(self, header: BatchHeader, base_offset: int, max_timestamp: int, origin: AppendOrigin) -> None:
+        """A batch of records of a producer; raises if the producer may not append it."""
+        producer_id = header.producer_id
+        epoch = header.producer_epoch
+        producer = self._producer(producer_id)
+        if origin is not AppendOrigin.REPLICATION:
+            if epoch < producer.producer_epoch:
+                raise InvalidProducerEpoch(
+                    f"producer {producer_id} has epoch {epoch}, and {producer.producer_epoch} was seen already"
+                )
+            if origin is AppendOrigin.CLIENT:
+                _check_sequence(header, producer)
+            if producer.current_transaction_first_offset is not None and not header.is_transactional:
+                raise InvalidTransactionState(
+                    f"producer {producer_id} sends outside of a transaction while it has one under way"
+                )
+        batch = ProducerBatch(
+            header.base_sequence,
+            header.last_sequence,
+            base_offset,
+            base_offset + header.last_offset_delta,
+            max_timestamp,
+        )
+        kept = producer.batches[1 - _BATCHES_KEPT :] if epoch == producer.producer_epoch else ()
+        first_offset = producer.current_transaction_first_offset
+        if first_offset is None and header.is_transactional:
+            first_offset = base_offset
+            self.started[base_offset] = producer_id
+        self.producers[producer_id] = Producer(
+            epoch, (*kept, batch), max_timestamp, producer.coordinator_epoch, first_offset
+        )
+
+    def add_marker(
+        self,
+        header: BatchHeader,
+        marker: EndTransactionMarker,
+        offset: int,
+        origin: AppendOrigin,
+        transaction_version: int = 0,
+    ) -> None:
+        """The end of a transaction; raises if it comes from a coordinator or for an epoch that is over.
+
+        From transaction version 2 on, every marker has an epoch of its own: one that is not newer than what was seen is
+        a late one. It may only be the repetition of one that has been written already.
+        """
+        producer_id = header.producer_id
+        epoch = header.producer_epoch
+        producer = self._producer(producer_id)
+        if origin is not AppendOrigin.REPLICATION:
+            stale = epoch < producer.producer_epoch
+            if transaction_version >= 2 and epoch == producer.producer_epoch:
+                stale = producer.current_transaction_first_offset is not None
+            if stale:
+                raise InvalidProducerEpoch(
+                    f"the end of a transaction of producer {producer_id} has epoch {epoch}, "
+                    f"and {producer.producer_epoch} was seen already"
+                )
+            if marker.coordinator_epoch < producer.coordinator_epoch:
+                raise TransactionCoordinatorFenced(
+                    f"the coordinator of producer {producer_id} has epoch {marker.coordinator_epoch}, "
+                    f"and {producer.coordinator_epoch} was seen already"
+                )
+        if producer.current_transaction_first_offset is not None:
+            aborted = marker.control_type is ControlType.ABORT
+            self.completed.append(
+                CompletedTransaction(producer_id, producer.current_transaction_first_offset, offset, aborted)
+            )
+        self.producers[producer_id] = Producer(
+            epoch,
+            producer.batches if epoch == producer.producer_epoch else (),
+            marker.timestamp,
+            marker.coordinator_epoch,
+            None,
+        )
+
+
+def _check_sequence(header: BatchHeader, producer: Producer) -> None:
+    sequence = header.base_sequence
+    if producer.producer_epoch == NO_PRODUCER_EPOCH:
+        # Nothing is known of this producer, perhaps because retention deleted its records: any sequence will do.
+        return
+    expected = 0 if header.producer_epoch != producer.producer_epoch else advance_sequence(producer.last_sequence, 1)
+    if sequence != expected:
+        raise OutOfOrderSequence(
+            f"producer {header.producer_id} sends sequence {sequence} where {expected} is next, "
+            f"in epoch {header.producer_epoch} after {producer.producer_epoch}"
+        )

@@ -1,0 +1,130 @@
+"""Rebuilding from the log what follows from the log: after a crash, a truncation, or the loss of a file beside it.
+
+Only headers and checksums are looked at, and the few records that end transactions.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from crc32c import crc32c
+
+from protocol.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    BatchHeader,
+)
+from protocol.records.control import read_end_transaction_marker
+from protocol.records.errors import RecordsError
+from storage.checkpoints import EpochEntry
+from storage.producer_state import AppendOrigin, ProducerState, ProducerUpdate
+from storage.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.segments import Segments
+from storage.snapshots import Snapshots
+
+_MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
+_REPLICATION: Final = AppendOrigin.REPLICATION
+
+
+def recover_segment(
+    segment: Segment, interval: int, state: ProducerState, epochs: list[EpochEntry], min_offset: int
+) -> int:
+    """Check every batch of a segment, cut it at the first that is not whole and sound, and rebuild its indexes.
+
+    The producer state and the epochs are brought up to date with what is kept. Gives the offset after the last batch,
+    and never one below `min_offset`: offsets that do not rise are as bad as a checksum that does not match.
+    """
+    size = os.fstat(segment.handle.fd).st_size
+    for index in segment.indexes:
+        index.reset()
+    segment.begin_again()
+    next_offset = max(min_offset, segment.base_offset)
+    base_offset = segment.base_offset
+    unpack_header = HEADER.unpack_from
+    index_batch = segment.index_batch
+    latest_epoch = epochs[-1].epoch if epochs else -1
+    position = 0
+    with _mapped(segment, size) as data:
+        while size - position >= HEADER_SIZE:
+            fields = unpack_header(data, position)
+            batch_offset, batch_length, epoch, magic, crc, _, last_offset_delta, _, max_timestamp, producer_id, *_ = (
+                fields
+            )
+            end = position + LENGTH_OVERHEAD + batch_length
+            last_offset = batch_offset + last_offset_delta
+            if (
+                magic != MAGIC
+                or batch_length < _MIN_BATCH_LENGTH
+                or end > size
+                or batch_offset < next_offset
+                or last_offset_delta < 0
+                or last_offset - base_offset > MAX_RELATIVE_OFFSET
+                or crc32c(data[position + ATTRIBUTES_POSITION : end]) != crc
+            ):
+                break
+            if producer_id != NO_PRODUCER_ID:
+                header = BatchHeader._make(fields)
+                try:
+                    replay(state, header, data[position:end], segment)
+                except RecordsError:
+                    break
+            if epoch > latest_epoch:
+                epochs.append(EpochEntry(epoch, batch_offset))
+                latest_epoch = epoch
+            index_batch(last_offset, max_timestamp, end - position, interval)
+            next_offset = last_offset + 1
+            position = end
+    if position < size:
+        segment.cut_file()
+    return next_offset
+
+
+def replay(state: ProducerState, header: BatchHeader, batch: memoryview, segment: Segment | None) -> None:
+    """Bring a producer state up to date with a batch in the log, and a segment's index with a transaction it aborts."""
+    update = ProducerUpdate(state)
+    if header.is_control:
+        marker = read_end_transaction_marker(batch, header)
+        if marker is not None:
+            update.add_marker(header, marker, header.base_offset, _REPLICATION)
+    else:
+        update.add_data(header, header.base_offset, header.max_timestamp, _REPLICATION)
+    for aborted in state.apply(update):
+        if segment is not None:
+            segment.transaction_index.append(aborted)
+
+
+def rebuild_producer_state(segments: Segments, snapshots: Snapshots, end_offset: int) -> ProducerState:
+    """The producer state at `end_offset`: from the latest snapshot up to there, and the batches after it."""
+    start, state = snapshots.load_latest(end_offset) or (segments.first.base_offset, ProducerState())
+    if start >= end_offset:
+        return state
+    for segment in segments.from_offset(start):
+        replay_segment(segment, state, start, end_offset)
+    return state
+
+
+def replay_segment(segment: Segment, state: ProducerState, start: int, end_offset: int) -> None:
+    """Bring a producer state up to date with the batches of a segment in [start, end_offset)."""
+    for position, header in segment.headers(segment.offset_index.lookup(start)):
+        if header.base_offset >= end_offset:
+            break
+        if header.base_offset >= start and header.producer_id != NO_PRODUCER_ID:
+            replay(state, header, segment.read_batch(position, header) if header.is_control else memoryview(b""), None)
+
+
+@contextmanager
+def _mapped(segment: Segment, size: int) -> Iterator[memoryview]:
+    if size == 0:
+        yield memoryview(b"")
+        return
+    with (
+        mmap.mmap(segment.handle.fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ) as mapping,
+        memoryview(mapping) as data,
+    ):
+        yield data

@@ -1,0 +1,36 @@
+"""Which segments a log no longer needs: because of their age, the log's size, or records that were deleted."""
+
+from storage.flush import PendingDeletion
+from storage.log import Log
+from storage.segment import Segment
+
+
+def apply_retention(log: Log, now_ms: int) -> PendingDeletion | None:
+    """Take the segments out of the log that its settings give up. None if there are none."""
+    doomed = deletable_segments(log, now_ms)
+    return log.delete_segments(doomed, now_ms) if doomed else None
+
+
+def deletable_segments(log: Log, now_ms: int) -> list[Segment]:
+    """The first segments of the log, up to one that is still needed.
+
+    Nothing above the high watermark goes. Below the log start offset everything does; age and size count only where
+    `cleanup.policy` has "delete".
+    """
+    config = log.config
+    excess = log.size - config.retention_bytes if config.retention_bytes >= 0 else 0
+    doomed = []
+    for segment, end_offset in log.segments.with_ends(log.end_offset):
+        is_active = segment is log.segments.active
+        if end_offset > log.high_watermark or (is_active and segment.size == 0):
+            break
+        below_start = end_offset <= log.log_start_offset and not is_active
+        too_old = (
+            config.delete and config.retention_ms >= 0 and now_ms - segment.largest_timestamp > config.retention_ms
+        )
+        too_much = config.delete and excess >= segment.size > 0
+        if not below_start and not too_old and not too_much:
+            break
+        doomed.append(segment)
+        excess -= segment.size
+    return doomed

@@ -1,0 +1,69 @@
+"""The producer snapshots in a partition's folder."""
+
+import contextlib
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+
+from storage.errors import CorruptFile
+from storage.file_names import SNAPSHOT_SUFFIX, offset_file
+from storage.filesystem import FileSystem
+from storage.producer_snapshot import decode_snapshot, encode_snapshot
+from storage.producer_state import ProducerState
+
+
+class Snapshots:
+    """There is one for the base offset of every segment but the first, and one for the log's end after a clean stop.
+
+    Only the latest is needed; the older ones serve when the log is truncated, or when the latest is damaged.
+    """
+
+    def __init__(self, folder: str, file_system: FileSystem, offsets: Iterable[int]) -> None:
+        self._folder = folder
+        self._file_system = file_system
+        self.offsets = sorted(offsets)
+        self._unsynced: list[int] = []
+
+    def path(self, offset: int) -> str:
+        return offset_file(self._folder, offset, SNAPSHOT_SUFFIX)
+
+    def take(self, offset: int, state: ProducerState) -> None:
+        """Write down what the log before `offset` says. Not synced: a torn snapshot is found out by its checksum."""
+        self._file_system.write_file(self.path(offset), encode_snapshot(state.snapshot()), sync=False)
+        if offset not in self.offsets:
+            insort(self.offsets, offset)
+        self._unsynced.append(offset)
+
+    def take_unsynced(self) -> list[str]:
+        """The paths of the snapshots that were written since this was last asked, as far as they still exist."""
+        paths = [self.path(offset) for offset in self._unsynced if offset in self.offsets]
+        self._unsynced = []
+        return paths
+
+    def load_latest(self, up_to: int) -> tuple[int, ProducerState] | None:
+        """The latest snapshot that is whole and not past `up_to`, with its offset. Damaged ones are deleted."""
+        for offset in reversed(self.offsets[: bisect_right(self.offsets, up_to)]):
+            try:
+                with open(self.path(offset), "rb") as file:
+                    return offset, ProducerState.of_snapshot(decode_snapshot(file.read()))
+            except (CorruptFile, FileNotFoundError):
+                self._delete(offset)
+        return None
+
+    def delete_after(self, offset: int) -> None:
+        for later in self.offsets[bisect_right(self.offsets, offset) :]:
+            self._delete(later)
+
+    def delete_up_to(self, offset: int) -> None:
+        for earlier in self.offsets[: bisect_right(self.offsets, offset)]:
+            self._delete(earlier)
+
+    def delete_all_but(self, offsets: set[int]) -> None:
+        """Delete the strays: all but those at the given offsets and the latest."""
+        for stray in self.offsets[:-1]:
+            if stray not in offsets:
+                self._delete(stray)
+
+    def _delete(self, offset: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._file_system.unlink(self.path(offset))
+        self.offsets.remove(offset)

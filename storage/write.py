@@ -1,0 +1,103 @@
+"""One write to a log: the batches that go out together, and what they change once they are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.records.batch import NO_TIMESTAMP, BatchHeader
+from protocol.records.control import read_end_transaction_marker
+from protocol.records.errors import RecordsError
+from storage.errors import LogFailure, StorageError
+from storage.filesystem import Buffer
+from storage.producer_state import AppendOrigin, ProducerUpdate
+from storage.segment import AppendedBatch
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+Refusal = RecordsError | StorageError
+
+
+class AppendResult(NamedTuple):
+    base_offset: int
+    last_offset: int
+    # -1 where records keep the time that their producer gave them.
+    log_append_time: int = NO_TIMESTAMP
+    # The batch was in the log already, at these offsets.
+    duplicate: bool = False
+
+
+class PendingWrite:
+    """Batches gathered for the active segment. Until `finish` nothing of the log has changed."""
+
+    __slots__ = ("_batches", "_buffers", "_leader_epoch", "_log", "_places", "_update", "next_offset", "size")
+
+    def __init__(self, log: Log, leader_epoch: int) -> None:
+        self.next_offset = log.end_offset
+        self.size = 0
+        self._log = log
+        self._leader_epoch = leader_epoch
+        self._buffers: list[Buffer] = []
+        self._batches: list[AppendedBatch] = []
+        # Where the results of these batches stand.
+        self._places: list[int] = []
+        self._update: ProducerUpdate | None = None
+
+    def add(self, place: int, records: memoryview, last_offset: int, max_timestamp: int) -> None:
+        size = len(records)
+        self._buffers.append(records)
+        self._batches.append(AppendedBatch(last_offset, max_timestamp, size))
+        self._places.append(place)
+        self.size += size
+        self.next_offset = last_offset + 1
+
+    def add_producer(
+        self, records: memoryview, header: BatchHeader, origin: AppendOrigin, transaction_version: int
+    ) -> AppendResult | None:
+        """Check a batch that has a producer id against what is known of the producer; `add` comes after.
+
+        Raises what is wrong with it. If the batch is in the log already, gives its place there: it is not to be added.
+        """
+        update = self._update
+        if update is None:
+            update = self._update = ProducerUpdate(self._log.producer_state)
+        if header.is_control:
+            marker = read_end_transaction_marker(records, header)
+            if marker is not None:
+                update.add_marker(header, marker, self.next_offset, origin, transaction_version)
+            return None
+        if origin is AppendOrigin.CLIENT:
+            duplicate = update.find_duplicate(header)
+            if duplicate is not None:
+                log_append_time = duplicate.timestamp if header.is_log_append_time else NO_TIMESTAMP
+                return AppendResult(duplicate.first_offset, duplicate.last_offset, log_append_time, duplicate=True)
+        update.add_data(header, self.next_offset, header.max_timestamp, origin)
+        return None
+
+    def finish(self, results: list[AppendResult | Refusal]) -> None:
+        """Write what was gathered, and begin anew.
+
+        If that fails, the log stays as it was and each batch of this write has a LogFailure for its result.
+        """
+        log = self._log
+        if self._buffers:
+            segment = log.segments.active
+            try:
+                if self._leader_epoch > log.leader_epochs.latest_epoch:
+                    log.leader_epochs.assign(self._leader_epoch, log.end_offset)
+                segment.append(self._buffers, self.size, self._batches, log.config.index_interval_bytes)
+            except OSError as error:
+                failure = LogFailure(f"{log.topic_partition}: {error}")
+                for place in self._places:
+                    results[place] = failure
+                self.next_offset = log.end_offset
+            else:
+                log.end_offset = self.next_offset
+                if self._update is not None:
+                    for aborted in log.producer_state.apply(self._update):
+                        segment.transaction_index.append(aborted)
+            self._buffers = []
+            self._batches = []
+            self._places = []
+            self.size = 0
+        self._update = None
