@@ -5,7 +5,8 @@ same name, too many partitions in all, the name, an existing topic, the settings
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from broker.config.errors import InvalidConfigError
 from broker.controller import znodes
@@ -23,19 +24,17 @@ ValidateConfigs = Callable[[Mapping[str, str | None]], Mapping[str, str]]
 """Gives the settings of a topic as they will be kept; raises InvalidConfigError."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic that somebody wants. With assignments (partition, replicas), the two numbers stay at -1."""
 
     name: str
     num_partitions: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
+class TopicSettings(NamedTuple):
     """What the decision needs to know beside the cluster."""
 
     num_partitions: int

@@ -6,7 +6,7 @@ between so that they no longer fit, the decision is made again.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from broker.controller.uuids import ZERO_UUID
@@ -19,14 +19,12 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[Result]):
+class Decision(NamedTuple, Generic[Result]):
     results: Sequence[Result]
     operations: Sequence[Operation] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicResult:
+class TopicResult(NamedTuple):
     """What became of one topic of a request."""
 
     name: str | None
@@ -35,7 +33,7 @@ class TopicResult:
     error_message: str | None = None
     num_partitions: int = -1
     replication_factor: int = -1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = MappingProxyType({})
 
 
 class PartitionResult(NamedTuple):

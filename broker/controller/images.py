@@ -18,8 +18,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     """A broker that is alive."""
 
     broker_id: int

@@ -6,7 +6,7 @@ has no leader.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from broker.controller import znodes
@@ -21,8 +21,7 @@ class TopicChange(NamedTuple):
     new: TopicImage | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterChange:
+class ClusterChange(NamedTuple):
     """What one transaction changed."""
 
     topics: Mapping[str, TopicChange]
@@ -33,13 +32,13 @@ class ClusterChange:
 Listener = Callable[[ClusterChange], None]
 
 
-@dataclass(slots=True)
 class _Stale:
     """What has to be read again of a topic."""
 
-    assignment: bool = False
-    configs: bool = False
-    partitions: set[int] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.assignment = False
+        self.configs = False
+        self.partitions: set[int] = set()
 
 
 class ClusterView:
@@ -159,7 +158,10 @@ class ClusterView:
             partitions = list(topic.partitions)
             for index in stale.partitions:
                 if index < len(partitions):  # else the assignment, still to come, will bring it
-                    partitions[index] = self._with_state(name, partitions[index])
+                    known = partitions[index]
+                    partitions[index] = self._read_partition(
+                        name, index, known.replica_nodes, known.adding_replicas, known.removing_replicas
+                    )
             topic = replace(topic, partitions=tuple(partitions))
         return topic
 
@@ -167,38 +169,22 @@ class ClusterView:
         node = self._registry.find(znodes.topic_path(name))
         if node is None:
             return None
-        assignment = znodes.read_topic(name, node)
-        adding, removing = assignment.adding_replicas, assignment.removing_replicas
+        topic_id, replicas, adding, removing = znodes.read_topic(name, node)
         partitions = tuple(
-            self._with_state(
-                name,
-                PartitionImage(
-                    index,
-                    replicas,
-                    adding_replicas=adding.get(index, ()),
-                    removing_replicas=removing.get(index, ()),
-                ),
-            )
-            for index, replicas in enumerate(assignment.replicas)
+            self._read_partition(name, index, brokers, adding.get(index, ()), removing.get(index, ()))
+            for index, brokers in enumerate(replicas)
         )
         configs = self._read_configs(znodes.topic_config_path(name))
-        return TopicImage(name, assignment.topic_id, partitions, configs, node.version)
+        return TopicImage(name, topic_id, partitions, configs, node.version)
 
-    def _with_state(self, topic: str, partition: PartitionImage) -> PartitionImage:
-        """`partition` with what its state node says, if that is there."""
-        index = partition.partition_index
+    def _read_partition(
+        self, topic: str, index: int, replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...]
+    ) -> PartitionImage:
         node = self._registry.find(znodes.state_path(topic, index))
-        state = znodes.NO_STATE if node is None else znodes.read_state(topic, index, node)
-        return PartitionImage(
-            index,
-            partition.replica_nodes,
-            state.leader_id,
-            state.leader_epoch,
-            state.isr_nodes,
-            -1 if node is None else node.version,
-            partition.adding_replicas,
-            partition.removing_replicas,
-        )
+        if node is None:
+            return PartitionImage(index, replicas, adding_replicas=adding, removing_replicas=removing)
+        leader_id, leader_epoch, isr = znodes.read_state(topic, index, node)
+        return PartitionImage(index, replicas, leader_id, leader_epoch, isr, node.version, adding, removing)
 
     def _read_configs(self, path: str) -> Mapping[str, str]:
         node = self._registry.find(path)

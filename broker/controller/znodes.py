@@ -16,9 +16,10 @@ Each kind of node has one function that writes it and one that reads it. What ca
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
-from broker.controller.images import NO_LEADER, BrokerImage, Endpoint, PartitionImage
+from broker.controller.images import BrokerImage, Endpoint, PartitionImage
 from broker.controller.uuids import uuid_from_string, uuid_to_string
 from broker.registry.registry import Node
 
@@ -37,6 +38,9 @@ SKELETON: Final = ("/brokers", BROKER_IDS, TOPICS, "/cluster", "/config", TOPIC_
 
 Fields = dict[str, Any]
 Parsed = TypeVar("Parsed")
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
 
 
 class MalformedNode(Exception):
@@ -186,14 +190,18 @@ class State(NamedTuple):
     isr_nodes: tuple[int, ...]
 
 
-NO_STATE: Final = State(NO_LEADER, 0, ())
-
-
 def read_state(topic: str, partition: int, node: Node) -> State:
-    def parse(fields: Fields) -> State:
-        return State(fields["leader"], fields["leader_epoch"], tuple(fields["isr"]))
+    try:
+        return _parse_state(node.data)
+    except _MALFORMED as error:
+        raise MalformedNode(f"{state_path(topic, partition)}: {error!r}") from error
 
-    return _read(state_path(topic, partition), node, parse)
+
+@lru_cache(maxsize=1024)
+def _parse_state(data: bytes) -> State:
+    """Most partitions say the same as others do, and there are thousands of them to read when a broker starts."""
+    fields = json.loads(data)
+    return State(fields["leader"], fields["leader_epoch"], tuple(fields["isr"]))
 
 
 def write_configs(configs: Mapping[str, str]) -> bytes:
@@ -210,11 +218,11 @@ def _endpoint_url(endpoint: Endpoint) -> str:
 
 
 def _write(fields: Fields) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode()
+    return _ENCODER.encode(fields).encode()
 
 
 def _read(path: str, node: Node, parse: Callable[[Fields], Parsed]) -> Parsed:
     try:
         return parse(json.loads(node.data))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _MALFORMED as error:
         raise MalformedNode(f"{path}: {error!r}") from error

@@ -1,14 +1,12 @@
 """The changes that can be asked of the tree, as ZooKeeper has them. A list of them happens whole or not at all."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 ANY_VERSION: Final = -1
 """In place of an expected version: whatever the version is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """Make a node, with version 0. Its parent must be there. An ephemeral one goes when its creator does."""
 
     path: str
@@ -16,8 +14,7 @@ class Create:
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(NamedTuple):
     """Replace a node's data and raise its version by one."""
 
     path: str
@@ -25,16 +22,14 @@ class Set:
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """Remove a node that has no children."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Change nothing, but let the whole list fail unless the node is there with this version."""
 
     path: str

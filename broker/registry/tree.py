@@ -46,7 +46,11 @@ class Tree:
         """Add or replace a node; the caller has seen to it that its parent is there."""
         if path not in self._nodes:
             above, _, name = path.rpartition("/")
-            self._children.setdefault(above or ROOT, set()).add(name)
+            siblings = self._children.get(above or ROOT)
+            if siblings is None:
+                self._children[above or ROOT] = {name}
+            else:
+                siblings.add(name)
         self._nodes[path] = node
 
     def remove(self, path: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.controller.controller import Controller
+from broker.controller.controller import ChangeConfigs, Controller
 from broker.controller.create_partitions import NewPartitions
 from broker.controller.create_topics import NewTopic
 from broker.controller.delete_topics import TopicReference
@@ -163,13 +163,11 @@ async def test_settings_of_a_topic_are_altered(broker: Broker) -> None:
 
 
 async def test_no_alteration_is_lost_among_many(broker: Broker) -> None:
-    def add(name: str, present: Mapping[str, str]) -> Mapping[str, str]:
-        return {**present, name: "set"}
+    def adding(name: str) -> ChangeConfigs:
+        return lambda present: {**present, name: "set"}
 
     names = [f"n{number}" for number in range(20)]
-    await asyncio.gather(
-        *(broker.controller.alter_broker_configs(1, lambda present, name=name: add(name, present)) for name in names)
-    )
+    await asyncio.gather(*(broker.controller.alter_broker_configs(1, adding(name)) for name in names))
     assert set(broker.cluster.broker_configs(1)) == set(names)
 
 

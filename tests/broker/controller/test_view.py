@@ -87,11 +87,11 @@ def test_settings_of_a_topic_change() -> None:
 def test_a_topic_that_shows_before_its_partitions_states() -> None:
     # ZooKeeper may tell of a transaction's nodes one by one.
     cluster = Cluster()
-    seen = []
+    seen: list[list[int] | None] = []
     for operation in topic_operations("t", [(1,), (1,)]):
         cluster.registry.apply([operation])
         topic = cluster.view.topic("t")
-        seen.append(topic and [partition.leader_id for partition in topic.partitions])
+        seen.append([partition.leader_id for partition in topic.partitions] if topic else None)
     no_leader = [NO_LEADER, NO_LEADER]
     assert seen == [None, no_leader, no_leader, no_leader, [1, NO_LEADER], [1, NO_LEADER], [1, 1]]
 
