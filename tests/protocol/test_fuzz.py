@@ -49,6 +49,9 @@ def test_survives(message: type[Message], version: int) -> None:
     def check(value: Message, seed: int) -> None:
         random = Random(seed)
         data = encode(value, version)
+        for length in random.sample(range(len(data)), min(20, len(data))):
+            with pytest.raises(ProtocolError):
+                decode(message, version, data[:length])
         for _ in range(40):
             survives(message, version, damaged(data, random))
         for _ in range(20):
