@@ -4,6 +4,8 @@ import pytest
 
 from broker.controller.create_partitions import NewPartitions, create_partitions
 from broker.controller.images import PartitionImage
+from broker.controller.reassignments import Reassignment, alter_partition_reassignments
+from broker.registry.errors import BadVersion
 from protocol.errors import ErrorCode
 from tests.broker.controller.cluster import Cluster, codes, topic_id_of
 
@@ -72,6 +74,14 @@ def test_a_name_that_occurs_twice() -> None:
         "u": ErrorCode.NONE,
     }
     assert len(decision.results) == 2
+
+
+def test_an_assignment_that_changed_in_between_is_not_overwritten() -> None:
+    cluster = Cluster(brokers=(1, 2), topics={"t": [(1, 2)]})
+    decision = create_partitions(cluster.view, [NewPartitions("t", 2)])
+    cluster.carry_out(alter_partition_reassignments(cluster.view, [Reassignment("t", 0, (2, 1))]))
+    with pytest.raises(BadVersion):
+        cluster.carry_out(decision)
 
 
 def test_too_many_in_one_request() -> None:

@@ -134,6 +134,7 @@ def test_too_many_partitions_in_one_request() -> None:
     assert codes(decide(cluster, NewTopic("a", 6000), NewTopic("b", 4000))) == [ErrorCode.NONE] * 2
     assert codes(decide(cluster, NewTopic("a", 9997), NewTopic("b"))) == [ErrorCode.POLICY_VIOLATION] * 2
     assert codes(decide(cluster, NewTopic("a", 10_000), assigned((0, [1])))) == [ErrorCode.POLICY_VIOLATION] * 2
+    assert codes(decide(cluster, NewTopic("a", 10_001), NewTopic("b", -5))) == [ErrorCode.POLICY_VIOLATION] * 2
     assert codes(decide(cluster, NewTopic("a", 10_001), NewTopic("a", 1))) == [ErrorCode.INVALID_REQUEST]
 
 
