@@ -141,7 +141,7 @@ class _Writer:
         if isinstance(wire_type, list):
             self._array(wire_type[0], into, nullable)
         elif isinstance(wire_type, StructType):
-            self._nullable_struct(wire_type, into) if nullable else self._struct_into(wire_type, into)
+            self._struct(wire_type, into, nullable)
         elif wire_type.size:
             self._read(into, wire_type.code, wire_type.size)
         else:
@@ -167,7 +167,8 @@ class _Writer:
                         write(wrong)
             write("n -= 1")
         else:
-            self._read("n", "h", 2) if wire_type is STRING else self._read("n", "i", 4)
+            code, size = ("h", 2) if wire_type is STRING else ("i", 4)
+            self._read("n", code, size)
             self._flush()
         with write.block("if n < 0:"):
             if not nullable:
@@ -212,17 +213,17 @@ class _Writer:
         self._flush()
         return item
 
-    def _struct_into(self, struct_type: StructType, into: str) -> None:
-        self.write(f"{into} = {self.struct(struct_type)}")
-
-    def _nullable_struct(self, struct_type: StructType, into: str) -> None:
+    def _struct(self, struct_type: StructType, into: str, nullable: bool) -> None:
         write = self.write
+        if not nullable:
+            write(f"{into} = {self.struct(struct_type)}")
+            return
         self._read("present", "b", 1)
         self._flush()
         with write.block("if present < 0:"):
             write(f"{into} = None")
         with write.block("else:"):
-            self._struct_into(struct_type, into)
+            write(f"{into} = {self.struct(struct_type)}")
 
     def _tagged(self, target: str, layout: Layout) -> None:
         write = self.write
