@@ -46,11 +46,15 @@ class PendingFlush:
 class PendingDeletion:
     """Files that no longer belong to a log, to be deleted when there is time."""
 
-    def __init__(self, file_system: FileSystem, paths: Sequence[str]) -> None:
+    def __init__(self, file_system: FileSystem, folder: str, paths: Sequence[str]) -> None:
         self.paths = paths
         self._file_system = file_system
+        self._folder = folder
 
     def run(self) -> None:
+        # Whatever took their place must be there for sure before they go.
+        if self.paths:
+            self._file_system.fsync_directory(self._folder)
         for path in self.paths:
             with contextlib.suppress(FileNotFoundError):
                 self._file_system.unlink(path)

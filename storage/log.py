@@ -17,9 +17,9 @@ from typing import Final
 
 from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position, validate_batch
 from protocol.records.errors import RecordsError
-from storage.config import LogConfig, TimestampType
+from storage.config import MAX_INT64, LogConfig, TimestampType
 from storage.errors import LogFailure, OffsetOutOfRange, OffsetsOutOfOrder, StorageError
-from storage.file_names import DELETED
+from storage.file_names import DELETED, SWAP
 from storage.flush import PendingDeletion, PendingFlush
 from storage.indexes.transaction_index import AbortedTransaction
 from storage.leader_epochs import LeaderEpochs
@@ -127,22 +127,31 @@ class Log:
         config = self._config
         results: list[AppendResult | Refusal] = []
         write = PendingWrite(self, leader_epoch)
+        room, roll_after, last_allowed = self._roll_limits(now_ms)
         log_append_time = now_ms if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP
         for records in record_sets:
             try:
                 if self._failure is not None:
                     raise self._failure
-                header = validate_batch(records)
-                check_one_batch(records, header)
+                header = check_one_batch(records)
                 if origin is _CLIENT:
                     check_client_batch(records, header, config, now_ms)
                 if self._rewrites:
                     records, header = rewrite(records, header, config, now_ms)
                 elif records.readonly:
                     records = memoryview(bytearray(records))
-                if self._must_roll(write, len(records), header[8], header[6], now_ms):
+                size = len(records)
+                last_offset_delta = header[6]
+                max_timestamp = header[8]
+                if (
+                    write.size + size > room
+                    or max_timestamp > roll_after
+                    or write.next_offset + last_offset_delta > last_allowed
+                ):
                     write.finish(results)
-                    self.roll(now_ms)
+                    if self.segments.active.size:
+                        self.roll(now_ms)
+                    room, roll_after, last_allowed = self._roll_limits(now_ms)
                 if header[9] != NO_PRODUCER_ID:
                     duplicate = write.add_producer(records, header, origin, transaction_version)
                     if duplicate is not None:
@@ -150,8 +159,8 @@ class Log:
                         continue
                 base_offset = write.next_offset
                 assign_position(records, base_offset, header[1], leader_epoch)
-                last_offset = base_offset + header[6]
-                write.add(len(results), records, last_offset, header[8])
+                last_offset = base_offset + last_offset_delta
+                write.add(len(results), records, (last_offset, max_timestamp, size))
                 results.append(AppendResult(base_offset, last_offset, log_append_time))
             except (RecordsError, StorageError) as error:
                 results.append(error)
@@ -167,44 +176,47 @@ class Log:
         position = 0
         while position < len(records):
             header = validate_batch(records, position)
-            batch = records[position : position + header.size]
             if header.base_offset < self.end_offset:
                 raise OffsetsOutOfOrder(f"offset {header.base_offset} where the log ends at {self.end_offset}")
-            write = PendingWrite(self, header.partition_leader_epoch)
-            write.next_offset = header.base_offset
             try:
-                if self._must_roll(write, len(batch), header.max_timestamp, header.last_offset_delta, now_ms):
+                room, roll_after, last_allowed = self._roll_limits(now_ms)
+                if self.segments.active.size and (
+                    header.size > room or header.max_timestamp > roll_after or header.last_offset > last_allowed
+                ):
                     self.roll(now_ms, at=header.base_offset)
             except OSError as error:
                 raise LogFailure(f"{self.topic_partition}: {error}") from None
+            batch = records[position : position + header.size]
+            write = PendingWrite(self, header.partition_leader_epoch)
+            write.next_offset = header.base_offset
             if header.producer_id != NO_PRODUCER_ID:
                 write.add_producer(batch, header, AppendOrigin.REPLICATION, 0)
-            write.add(0, batch, header.last_offset, header.max_timestamp)
-            results: list[AppendResult | Refusal] = [AppendResult(0, 0)]
+            write.add(0, batch, (header.last_offset, header.max_timestamp, header.size))
+            results: list[AppendResult | Refusal] = [AppendResult(header.base_offset, header.last_offset)]
             write.finish(results)
             if isinstance(results[0], LogFailure):
                 raise results[0]
             position += header.size
 
-    def _must_roll(
-        self, write: PendingWrite, size: int, max_timestamp: int, last_offset_delta: int, now_ms: int
-    ) -> bool:
+    def _roll_limits(self, now_ms: int) -> tuple[int, int, int]:
+        """What still goes into the active segment: bytes, the latest timestamp, and the last offset.
+
+        A batch beyond any of them goes into a new segment, unless this one is empty.
+        """
         config = self._config
         segment = self.segments.active
-        filled = segment.size + write.size
-        if filled == 0:
-            return False
-        if (
-            filled + size > config.segment_bytes
-            or write.next_offset + last_offset_delta - segment.base_offset > MAX_RELATIVE_OFFSET
-            or segment.indexes_full(config.segment_index_bytes)
-        ):
-            return True
+        room = config.segment_bytes - segment.size
         first_timestamp = segment.first_timestamp
         if first_timestamp is None:
-            return False
-        age = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-        return age > config.segment_ms - self._roll_jitter_ms
+            roll_after = MAX_INT64
+        elif first_timestamp >= 0:
+            roll_after = first_timestamp + config.segment_ms - self._roll_jitter_ms
+        else:
+            # Without timestamps the segment's age goes by the clock.
+            roll_after = MAX_INT64 if now_ms - segment.created_ms <= config.segment_ms - self._roll_jitter_ms else -2
+        if segment.indexes_full(config.segment_index_bytes):
+            room = 0
+        return room, roll_after, segment.base_offset + MAX_RELATIVE_OFFSET
 
     def roll(self, now_ms: int, at: int | None = None) -> None:
         """Begin a new segment at the log's end (or further on, where a leader's log goes on after a gap).
@@ -315,20 +327,34 @@ class Log:
         self.leader_epochs.truncate_from_start(self.log_start_offset)
         # The snapshot of the first segment that is left says what went before, and stays.
         self._snapshots.delete_up_to(self.segments.first.base_offset - 1)
-        return PendingDeletion(self._file_system, paths)
+        return PendingDeletion(self._file_system, self.folder, paths)
+
+    def replace_segments(self, new: Segment, old: Sequence[Segment]) -> PendingDeletion:
+        """Put a compacted segment in the place of those it was made of.
+
+        Its files are complete and synced and have the ending `.swap`; the folder is synced, too. From here on a crash
+        at any moment ends with the new segment in place: whoever opens the folder finishes the work.
+        """
+        paths = self._remove(old)
+        new.rename(SWAP, "")
+        self.segments.add(new)
+        return PendingDeletion(self._file_system, self.folder, paths)
 
     def truncate_to(self, offset: int, now_ms: int) -> PendingDeletion:
         """Cut off the batch that holds `offset`, and all after it."""
         if offset >= self.end_offset:
-            return PendingDeletion(self._file_system, [])
+            return PendingDeletion(self._file_system, self.folder, [])
         if offset < self.segments.first.base_offset:
             return self.truncate_fully_and_start_at(offset, now_ms)
         self._forget_position()
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         paths = self._remove(doomed)
         self.segments.active.truncate_to(offset)
+        # What is cut off must not come back after a crash, between what was kept and what is appended next.
+        self._file_system.fsync(self.segments.active.handle.fd)
+        self._file_system.fsync_directory(self.folder)
         self._end_at(self.segments.active.read_next_offset())
-        return PendingDeletion(self._file_system, paths)
+        return PendingDeletion(self._file_system, self.folder, paths)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> PendingDeletion:
         """Forget all records; the log goes on at `offset`."""
@@ -338,9 +364,10 @@ class Log:
         self.segments.add(Segment.create(self.folder, offset, self._open_files, now_ms))
         self.leader_epochs.replace([])
         self._snapshots.delete_up_to(offset)
+        self._file_system.fsync_directory(self.folder)
         self._end_at(offset)
         self.log_start_offset = offset
-        return PendingDeletion(self._file_system, paths)
+        return PendingDeletion(self._file_system, self.folder, paths)
 
     def _remove(self, doomed: Sequence[Segment]) -> list[str]:
         paths = []
@@ -413,13 +440,11 @@ class Log:
         """The folder was made just now."""
         self._is_new = True
 
-    def close(self) -> None:
-        """Bring everything to disk. The log is not to be used any more."""
+    def start_close(self) -> PendingFlush:
+        """The last flush, after which nothing needs to be scanned when the log is opened again."""
         self._snapshots.take(self.end_offset, self.producer_state)
         self.segments.active.finish_time_index()
-        pending = self.start_flush()
-        pending.sync()
-        self.finish_flush(pending, self.last_flush_ms)
+        return self.start_flush()
 
     def drop_files(self) -> None:
         """Close all files as they are. The log is not to be used any more."""

@@ -9,6 +9,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import structlog
@@ -23,7 +24,7 @@ from storage.checkpoints import (
 from storage.config import LogConfig
 from storage.errors import CorruptFile, DirectoryLocked, LogFailure, WrongDirectory
 from storage.filesystem import FileSystem
-from storage.flush import PendingDeletion
+from storage.flush import PendingDeletion, PendingFlush
 from storage.log import Log
 from storage.log_loader import KnownOffsets, open_log
 from storage.open_files import OpenFiles
@@ -33,6 +34,8 @@ from storage.topic_partition import DELETED_SUFFIX, TopicPartition
 logger = structlog.get_logger(__name__)
 
 LOCK_FILE: Final = ".lock"
+
+_SYNCED_AT_ONCE: Final = 32
 
 
 class PendingCheckpoint:
@@ -205,19 +208,34 @@ class LogDirectory:
 
     def close(self, broker_epoch: int = -1) -> None:
         """Stop in order: bring every log to disk and say so. If one fails, the next start is as after a crash."""
-        failure: LogFailure | OSError | None = None
-        for log in self.logs.values():
-            try:
-                log.close()
-            except (LogFailure, OSError) as error:
-                logger.error("log not closed in order", partition=str(log.topic_partition), error=str(error))
-                failure = error
         try:
+            clean = self._flush_all()
             self.start_checkpoint().write()
-            if failure is None:
+            if clean:
                 write_clean_shutdown(self.path, broker_epoch, self._file_system)
         finally:
             self.abandon()
+
+    def _flush_all(self) -> bool:
+        """Bring every log to disk, and say whether that worked for all.
+
+        Many are synced at a time: that takes a disk hardly longer than one.
+        """
+        clean = True
+        logs = list(self.logs.values())
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+            for start in range(0, len(logs), _SYNCED_AT_ONCE):
+                some = logs[start : start + _SYNCED_AT_ONCE]
+                try:
+                    flushes = [log.start_close() for log in some]
+                    for _ in pool.map(PendingFlush.sync, flushes):
+                        pass
+                    for log, flush in zip(some, flushes, strict=True):
+                        log.finish_flush(flush, log.last_flush_ms)
+                except (LogFailure, OSError) as error:
+                    logger.error("a log could not be closed in order", error=str(error))
+                    clean = False
+        return clean
 
     def abandon(self) -> None:
         """Let go of the directory as it is, as a crash would."""

@@ -28,7 +28,7 @@ from storage.file_names import (
     parse_offset_file,
 )
 from storage.filesystem import FileSystem
-from storage.leader_epochs import LeaderEpochs
+from storage.leader_epochs import NO_EPOCH, LeaderEpochs
 from storage.log import Log
 from storage.open_files import OpenFiles
 from storage.producer_state import ProducerState
@@ -66,7 +66,7 @@ def open_log(
     segments = _find_segments(folder, files, open_files, now_ms, known.log_start_offset)
     snapshots = Snapshots(folder, file_system, files.get(SNAPSHOT_SUFFIX, ()))
     log_start_offset = max(known.log_start_offset, segments.first.base_offset)
-    epochs, epochs_changed = _read_epochs(folder)
+    leader_epochs = LeaderEpochs(folder, file_system, _read_epochs(folder, segments))
 
     if clean:
         _rebuild_missing_indexes(segments, snapshots, config)
@@ -74,15 +74,14 @@ def open_log(
         state = rebuild_producer_state(segments, snapshots, end_offset)
         recovery_point = end_offset
     else:
-        recovered = _recover(topic_partition, segments, snapshots, config, known.recovery_point, epochs)
-        end_offset, state, epochs_changed = recovered.end_offset, recovered.state, True
+        epochs = list(leader_epochs.entries)
+        end_offset, state = _recover(topic_partition, segments, snapshots, config, known.recovery_point, epochs)
+        if epochs != leader_epochs.entries:
+            leader_epochs.replace(epochs)
         recovery_point = min(known.recovery_point, end_offset)
 
     high_watermark = min(max(known.high_watermark, log_start_offset), end_offset)
     state.forget_replicated_transactions(high_watermark)
-    leader_epochs = LeaderEpochs(folder, file_system, epochs)
-    if epochs_changed:
-        leader_epochs.replace(epochs)
     log = Log(
         topic_partition=topic_partition,
         topic_id=_read_topic_id(folder),
@@ -182,13 +181,18 @@ def _find_segments(folder: str, files: _Files, open_files: OpenFiles, now_ms: in
     )
 
 
-def _read_epochs(folder: str) -> tuple[list[EpochEntry], bool]:
-    """The leader epochs; if their file is damaged, none, to be found again in the log."""
+def _read_epochs(folder: str, segments: Segments) -> list[EpochEntry]:
+    """The leader epochs, from their file or, if that is damaged, from the log."""
     try:
-        return read_epochs(LeaderEpochs.path_in(folder)), False
+        return read_epochs(LeaderEpochs.path_in(folder))
     except CorruptFile as error:
         logger.warning("leader epochs lost", error=str(error))
-        return [], True
+    epochs: list[EpochEntry] = []
+    for segment in segments:
+        for _, header in segment.headers():
+            if header.partition_leader_epoch > (epochs[-1].epoch if epochs else NO_EPOCH):
+                epochs.append(EpochEntry(header.partition_leader_epoch, header.base_offset))
+    return epochs
 
 
 def _read_topic_id(folder: str) -> uuid.UUID | None:
@@ -212,11 +216,6 @@ def _rebuild_missing_indexes(segments: Segments, snapshots: Snapshots, config: L
                 segment.become_inactive()
 
 
-class _Recovered(NamedTuple):
-    end_offset: int
-    state: ProducerState
-
-
 def _recover(
     topic_partition: TopicPartition,
     segments: Segments,
@@ -224,8 +223,12 @@ def _recover(
     config: LogConfig,
     recovery_point: int,
     epochs: list[EpochEntry],
-) -> _Recovered:
-    """Check the segments from the recovery point on; drop all that follows the first batch that is not sound."""
+) -> tuple[int, ProducerState]:
+    """Check the segments from the recovery point on; drop all that follows the first batch that is not sound.
+
+    Gives the offset at which the log ends now, and the producer state there. The epochs are brought up to date in
+    place.
+    """
     doubtful = segments.from_offset(recovery_point)
     first = doubtful[0]
     sound = [segment for segment in segments if segment.base_offset < first.base_offset]
@@ -251,7 +254,7 @@ def _recover(
     for segment in segments:
         if segment is not segments.active and segment in doubtful:
             segment.become_inactive()
-    return _Recovered(end_offset, state)
+    return end_offset, state
 
 
 def _drop(topic_partition: TopicPartition, segments: Segments, doomed: Iterable[Segment]) -> None:

@@ -30,12 +30,9 @@ from storage.open_files import Handle, OpenFiles
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
-class AppendedBatch(NamedTuple):
-    """What a segment must know of a batch to index it."""
-
-    last_offset: int
-    max_timestamp: int
-    size: int
+# What a segment must know of a batch to index it: last offset, max timestamp, size. A plain tuple, for it is made on
+# every append.
+AppendedBatch = tuple[int, int, int]
 
 
 class FileSlice(NamedTuple):
@@ -172,22 +169,24 @@ class Segment:
 
     def index_batch(self, last_offset: int, max_timestamp: int, batch_size: int, interval: int) -> None:
         """Take note of a batch that stands at the end of what was noted so far."""
-        if max_timestamp > (self._max_timestamp if self._max_timestamp is not None else self.max_timestamp):
+        latest = self._max_timestamp
+        if latest is None:
+            latest = self.max_timestamp
+        if max_timestamp > latest:
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = last_offset
         if self._bytes_since_index_entry > interval:
             self.offset_index.append(last_offset, self.size)
             self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
             self._bytes_since_index_entry = 0
+        if not self.size:
+            self._first_timestamp = max_timestamp
         self.size += batch_size
         self._bytes_since_index_entry += batch_size
 
     def indexes_full(self, max_index_bytes: int) -> bool:
         # The last entry of the time index is kept for when the segment is rolled.
-        return (
-            self.offset_index.size + OffsetIndex.ENTRY_SIZE > max_index_bytes
-            or self.time_index.size + 2 * TimeIndex.ENTRY_SIZE > max_index_bytes
-        )
+        return self.offset_index.size + 8 > max_index_bytes or self.time_index.size + 24 > max_index_bytes
 
     def become_inactive(self) -> None:
         """The segment is complete: let the time index end in its latest time, and write the indexes."""

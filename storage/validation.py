@@ -13,6 +13,7 @@ from protocol.records.batch import (
     BatchHeader,
     read_header,
     set_log_append_time,
+    validate_batch,
 )
 from protocol.records.builder import recompress
 from protocol.records.compression import CompressionType, compression_type
@@ -26,12 +27,14 @@ _CODEC_MASK = 0x07
 _LAST_CODEC = max(CompressionType)
 
 
-def check_one_batch(records: memoryview, header: BatchHeader) -> None:
-    """What a leader appends is one batch without gaps; `header` is that of the first, whose checksum was checked."""
+def check_one_batch(records: memoryview) -> BatchHeader:
+    """What a leader appends is one batch, whole, undamaged and without gaps."""
+    header = validate_batch(records)
     if LENGTH_OVERHEAD + header[1] != len(records):
         raise InvalidRecords("a record set must be exactly one batch")
     if header[12] != header[6] + 1 or header[12] < 1:
         raise InvalidRecords(f"{header.record_count} records with a last offset delta of {header.last_offset_delta}")
+    return header
 
 
 def check_client_batch(records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
@@ -49,12 +52,12 @@ def check_client_batch(records: memoryview, header: BatchHeader, config: LogConf
         compression_type(attributes & _CODEC_MASK)
     if producer_id != NO_PRODUCER_ID and base_sequence < 0:
         raise InvalidRecords(f"a sequence of {base_sequence} from producer {producer_id}")
-    if config.message_timestamp_type is TimestampType.CREATE_TIME and (
+    if (
         max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or config.message_timestamp_before_max_ms != MAX_INT64
-    ):
+    ) and config.message_timestamp_type is TimestampType.CREATE_TIME:
         _check_timestamps(records, header, config, now_ms)
-    if config.compact:
+    if "compact" in config.cleanup_policy:
         _check_keys(records, header)
 
 

@@ -43,13 +43,13 @@ class PendingWrite:
         self._places: list[int] = []
         self._update: ProducerUpdate | None = None
 
-    def add(self, place: int, records: memoryview, last_offset: int, max_timestamp: int) -> None:
-        size = len(records)
+    def add(self, place: int, records: memoryview, batch: AppendedBatch) -> None:
+        """A batch whose offsets are set, and the place of its result."""
         self._buffers.append(records)
-        self._batches.append(AppendedBatch(last_offset, max_timestamp, size))
+        self._batches.append(batch)
         self._places.append(place)
-        self.size += size
-        self.next_offset = last_offset + 1
+        self.size += batch[2]
+        self.next_offset = batch[0] + 1
 
     def add_producer(
         self, records: memoryview, header: BatchHeader, origin: AppendOrigin, transaction_version: int

@@ -71,6 +71,8 @@ _ATTRIBUTES: Final = struct.Struct(">h")
 _TIMESTAMP: Final = struct.Struct(">q")
 
 _unpack_header = HEADER.unpack_from
+# Cheaper than BatchHeader._make, and the structure has as many fields.
+_new_header = tuple.__new__
 _pack_position_in_log = _POSITION_IN_LOG.pack_into
 
 
@@ -136,7 +138,7 @@ def advance_sequence(sequence: int, by: int) -> int:
 def read_header(data: memoryview | bytes | bytearray, position: int = 0) -> BatchHeader:
     """The header at `position`, with nothing checked but that it is all there."""
     try:
-        return BatchHeader._make(_unpack_header(data, position))
+        return _new_header(BatchHeader, _unpack_header(data, position))
     except struct.error:
         raise CorruptRecords(f"{len(data) - position} bytes are too few for a batch header") from None
 
@@ -146,7 +148,7 @@ def validate_batch(records: memoryview, position: int = 0) -> BatchHeader:
     available = len(records) - position
     if available < HEADER_SIZE:
         _refuse_short_batch(records, position)
-    header = BatchHeader._make(_unpack_header(records, position))
+    header = _new_header(BatchHeader, _unpack_header(records, position))
     batch_length = header[1]
     if header[3] != MAGIC:
         raise UnsupportedMagic(f"magic {header[3]}")
