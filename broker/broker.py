@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 from broker.apis import served_by
 from broker.clock import Clock
-from broker.config import BrokerConfig, new_topic_config
+from broker.config import BrokerConfig, TopicConfig, new_topic_config
+from broker.config.log_config import log_config
 from broker.controller.controller import Controller
 from broker.controller.create_topics import NewTopic
 from broker.controller.images import BrokerImage, Endpoint
 from broker.controller.view import ClusterView
 from broker.registry.embedded import EmbeddedRegistry
 from broker.registry.errors import RegistryError
+from broker.replica.fetch_sessions import FetchSessions
+from broker.replica.housekeeping import Housekeeping
+from broker.replica.replicas import Replicas
+from broker.replica.worker import Worker
 from broker.server.server import Server
+from broker.transaction.producer_ids import ProducerIds
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion
+from storage.config import LogConfig
+from storage.errors import StorageError
+from storage.log_directory import LogDirectory
 
 log = structlog.get_logger()
+
+# Syncs and deletions wait for the disk, not for each other.
+_WORKER_THREADS: Final = 4
 
 
 class CannotStart(Exception):
@@ -31,24 +43,58 @@ class CannotStart(Exception):
 
 
 class Broker:
+    """One broker of a cluster. Its parts exist from `start` to `stop`."""
+
+    config: BrokerConfig
+    clock: Clock
+    server: Server
+    registry: EmbeddedRegistry
+    cluster: ClusterView
+    controller: Controller
+    replicas: Replicas
+    fetch_sessions: FetchSessions
+    producer_ids: ProducerIds
+
     def __init__(self, config: BrokerConfig, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.clock = clock
         self.server = Server(config, served_by(self), clock, loop)
         self.advertised_apis: list[ApiVersion] = [api.advertised for api in self.server.dispatcher.apis.values()]
-        self.registry: EmbeddedRegistry
-        self.cluster: ClusterView
-        self.controller: Controller
+        self._loop = loop
+        self._worker = Worker(loop, _WORKER_THREADS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        directory = Path(self.config.data_dirs[0])
+        """Come up in the order in which the parts need each other; clients are let in last."""
+        folder = self.config.data_dirs[0]
         try:
-            os.makedirs(directory, exist_ok=True)
-            self.registry = EmbeddedRegistry.open(directory / "registry.db")
+            os.makedirs(folder, exist_ok=True)
+            self.registry = EmbeddedRegistry.open(os.path.join(folder, "registry.db"))
         except (OSError, RegistryError) as error:
-            raise CannotStart(f"cannot use the data directory {directory}: {error}") from error
+            raise CannotStart(f"cannot use the data directory {folder}: {error}") from error
+        try:
+            await self._start_parts(folder)
+        except BaseException:
+            await self.registry.close()
+            raise
+
+    async def _start_parts(self, folder: str) -> None:
         self.cluster = ClusterView(self.registry)
+        try:
+            directory = LogDirectory(
+                folder,
+                node_id=self.config.node_id,
+                cluster_id=self.cluster.cluster_id,
+                config_of=self._log_config_of,
+                now_ms=self.clock.now_ms(),
+            )
+        except (OSError, StorageError) as error:
+            raise CannotStart(f"cannot use the data directory {folder}: {error}") from error
+        try:
+            self.server.bind()
+        except OSError as error:
+            directory.close()
+            raise CannotStart(f"cannot listen: {error}") from error
         self.controller = Controller(
             self.registry,
             self.cluster,
@@ -56,21 +102,38 @@ class Broker:
             validate_configs=lambda configs: new_topic_config(configs, self.config),
             random_bytes=os.urandom,
         )
-        try:
-            self.server.bind()
-        except OSError as error:
-            await self.registry.close()
-            raise CannotStart(f"cannot listen: {error}") from error
-        await self.controller.start(self._image(), timestamp=self.clock.now_ms(), clean=True)
+        await self.controller.start(
+            self._image(),
+            new_cluster_id=directory.properties.cluster_id,
+            timestamp=self.clock.now_ms(),
+            clean=directory.was_clean,
+        )
+        self.replicas = Replicas(
+            self.config, self.cluster, directory, self._worker, self.clock, self._loop, self.server.send_now
+        )
+        self.fetch_sessions = FetchSessions(
+            lambda: self.config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
+        )
+        self.producer_ids = ProducerIds(self.registry, self.config.node_id)
+        self._housekeeping = Housekeeping(self.config, self.replicas)
+        self._housekeeping.start()
         self.server.start()
 
     async def stop(self) -> None:
+        """Go down in the opposite order: nothing is acknowledged any more when the logs are closed."""
         await self.server.stop()
+        self._housekeeping.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._worker.stop()
+        self.replicas.directory.close()
         await self.registry.close()
         log.info("stopped")
+
+    def _log_config_of(self, topic: str) -> LogConfig:
+        image = self.cluster.topic(topic)
+        return log_config(TopicConfig(image.configs if image is not None else {}, self.config))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background; its failure is logged, and its end awaited when the broker stops."""

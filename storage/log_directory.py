@@ -180,6 +180,12 @@ class LogDirectory:
         self._file_system.rename(log.folder, folder)
         return PendingFolderDeletion(self._file_system, folder)
 
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Keep the folder of a partition that nobody knows, under a name by which it is not opened again."""
+        log = self.logs.pop(topic_partition)
+        log.drop_files()
+        self._file_system.rename(log.folder, os.path.join(self.path, topic_partition.stray_folder()))
+
     def truncate_log(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
         """Cut a log. The recovery point goes down on disk first: what follows the cut will not have been synced."""
         log = self.logs[topic_partition]

@@ -17,7 +17,7 @@ from broker.controller.elections import ElectionType, elect_leaders
 from broker.controller.images import BrokerImage
 from broker.controller.reassignments import Reassignment, alter_partition_reassignments
 from broker.controller.startup import start_broker
-from broker.controller.uuids import random_uuid, uuid_to_string
+from broker.controller.uuids import random_uuid
 from broker.controller.view import ClusterView
 from broker.registry.errors import Conflict
 from broker.registry.operations import Create, Operation, Set
@@ -56,9 +56,11 @@ class Controller:
         self._validate_configs = validate_configs
         self._random_bytes = random_bytes
 
-    async def start(self, broker: BrokerImage, *, timestamp: int, clean: bool) -> None:
-        """Enter `broker` into the tree. `clean`: its last run did not end in a crash. `timestamp`: in milliseconds."""
-        new_cluster_id = uuid_to_string(self._new_uuid())
+    async def start(self, broker: BrokerImage, *, new_cluster_id: str, timestamp: int, clean: bool) -> None:
+        """Enter `broker` into the tree. `clean`: its last run did not end in a crash. `timestamp`: in milliseconds.
+
+        A cluster that has no id yet gets the new one.
+        """
         operations = start_broker(
             self._registry, self._cluster, broker, new_cluster_id=new_cluster_id, timestamp=timestamp, clean=clean
         )

@@ -47,7 +47,7 @@ class Broker:
         )
 
     async def start(self) -> None:
-        await self.controller.start(BROKER, timestamp=1, clean=True)
+        await self.controller.start(BROKER, new_cluster_id="a-new-cluster-of-22-ch", timestamp=1, clean=True)
 
 
 @pytest.fixture

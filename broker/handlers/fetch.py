@@ -1,0 +1,189 @@
+"""Fetch (key 1): read record batches, waiting for some if there are none.
+
+Version 5 tells the log start offset; 7 brings sessions (replica/fetch_sessions); 9 leader epochs; 10 allows zstd; 11
+racks; 12 is flexible and tells where logs diverge; 13 names topics by id; 15 moves the replica's id; 16 tells where the
+leader is.
+
+What is read is a slice of a segment file, which the server sends from there. A request is answered at once if it has
+enough (min_bytes), has an error to tell, or does not want to wait; else when appends have brought enough, or when
+max_wait_ms have passed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.clock import Timer
+from broker.errors import error_code_of
+from broker.replica.fetch_sessions import FetchContext, FetchedPartition, PartitionKey, size_of
+from broker.replica.partition import Partition
+from broker.server.request import Request
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_READ_COMMITTED: Final = 1
+
+
+def handle(broker: Broker, request: Request, message: FetchRequest) -> FetchResponse | None:
+    context = broker.fetch_sessions.context(request.version, message, broker.clock.now_ms())
+    if isinstance(context, ErrorCode):
+        return FetchResponse(error_code=context, responses=[])
+    return _Fetch(broker, request, message, context).begin()
+
+
+Answers = list[tuple[PartitionKey, PartitionData]]
+
+
+class _Fetch:
+    """One request, until it is answered. It waits at its partitions for news of them."""
+
+    __slots__ = ("_broker", "_context", "_message", "_missing", "_request", "_timer", "_waits_at")
+
+    def __init__(self, broker: Broker, request: Request, message: FetchRequest, context: FetchContext) -> None:
+        self._broker = broker
+        self._request = request
+        self._message = message
+        self._context = context
+        self._missing = 0
+        self._timer: Timer | None = None
+        self._waits_at: list[Partition] = []
+
+    def begin(self) -> FetchResponse | None:
+        answers, enough = self._read()
+        if enough or self._message.max_wait_ms <= 0 or not answers:
+            return self._context.answer(answers)
+        self._wait_at_partitions()
+        self._timer = self._broker.clock.call_later(self._message.max_wait_ms / 1000, self._expired)
+        self._request.on_abandon = self._stop_waiting
+        return None
+
+    # --- reading ---
+
+    def _read(self) -> tuple[Answers, bool]:
+        """What every partition has, and whether that is worth an answer at once."""
+        answers: Answers = []
+        size = 0
+        noteworthy = False
+        limit = min(self._message.max_bytes, self._broker.config.fetch_max_bytes)
+        for key, wanted in self._context.partitions.items():
+            answer = self._read_partition(key, wanted, max(0, limit - size), size == 0)
+            answers.append((key, answer))
+            size += size_of(answer)
+            noteworthy = noteworthy or answer.error_code != 0 or answer.diverging_epoch is not None
+        self._missing = self._message.min_bytes - size
+        return answers, noteworthy or self._missing <= 0
+
+    def _read_partition(
+        self, key: PartitionKey, wanted: FetchedPartition, limit: int, min_one_message: bool
+    ) -> PartitionData:
+        """Read up to `limit` bytes. If nothing was read yet, the first batch is read whatever its size."""
+        partition = self._find(key)
+        if isinstance(partition, ErrorCode):
+            return _error(key.partition, partition)
+        error = partition.check_leader_epoch(wanted.current_leader_epoch)
+        if error:
+            return _error(key.partition, error)
+        log = partition.log
+        if log.config.compression_type == "zstd" and self._request.version < 10:
+            return _error(key.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if wanted.last_fetched_epoch >= 0:
+            diverged = self._diverged(partition, wanted)
+            if diverged is not None:
+                return diverged
+        committed = self._message.isolation_level == _READ_COMMITTED
+        upper_bound = log.last_stable_offset if committed else log.high_watermark
+        try:
+            records = log.read(
+                wanted.fetch_offset,
+                min(wanted.max_bytes, limit),
+                upper_bound=upper_bound,
+                min_one_message=min_one_message,
+            )
+        except StorageError as failure:
+            return _error(key.partition, error_code_of(failure))
+        return PartitionData(
+            partition_index=key.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=_aborted(partition, wanted.fetch_offset, upper_bound) if committed else None,
+            records=b"" if records is None else records,
+        )
+
+    def _find(self, key: PartitionKey) -> Partition | ErrorCode:
+        if self._request.version < 13:
+            return self._broker.replicas.find(key.topic, key.partition) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found = self._broker.replicas.find_by_id(key.topic_id, key.partition)
+        if found is not None:
+            return found
+        known = self._broker.cluster.topic_by_id(key.topic_id) is not None
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
+
+    def _diverged(self, partition: Partition, wanted: FetchedPartition) -> PartitionData | None:
+        """Whether the reader's log went another way than this one, and from where on."""
+        log = partition.log
+        end = log.leader_epochs.end_offset_for(wanted.last_fetched_epoch, log.end_offset)
+        if end.epoch < 0:
+            return _error(partition.index, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if end.epoch == wanted.last_fetched_epoch and end.start_offset >= wanted.fetch_offset:
+            return None
+        return PartitionData(
+            partition_index=partition.index,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            diverging_epoch=EpochEndOffset(epoch=end.epoch, end_offset=end.start_offset),
+            records=b"",
+        )
+
+    # --- waiting ---
+
+    def _wait_at_partitions(self) -> None:
+        self._waits_at = [p for p in map(self._find, self._context.partitions) if isinstance(p, Partition)]
+        for partition in self._waits_at:
+            partition.waiters[self] = None
+
+    def on_news(self, size: int) -> None:
+        self._missing -= size
+        if size and self._missing > 0:
+            return
+        answers, enough = self._read()
+        if enough or not size:
+            self._finish(answers)
+
+    def _expired(self) -> None:
+        self._finish(self._read()[0])
+
+    def _finish(self, answers: Answers) -> None:
+        self._stop_waiting()
+        self._request.answer(self._context.answer(answers))
+
+    def _stop_waiting(self) -> None:
+        for partition in self._waits_at:
+            partition.waiters.pop(self, None)
+        self._waits_at = []
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _error(index: int, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=index, error_code=error, high_watermark=-1, aborted_transactions=None, records=b""
+    )
+
+
+def _aborted(partition: Partition, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+    return [
+        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+        for aborted in partition.log.aborted_transactions(fetch_offset, upper_bound)
+    ]

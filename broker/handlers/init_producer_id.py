@@ -1,0 +1,23 @@
+"""InitProducerId (key 22): an id and epoch for an idempotent producer.
+
+A producer without a transactional id gets a new id at epoch 0, whatever it had before. From version 3 it may name the
+id and epoch that it has, which matters to transactional ones only. Version 6 is not yet stable and not served.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.server.request import Request
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(broker: Broker, request: Request, message: InitProducerIdRequest) -> InitProducerIdResponse:
+    if message.transactional_id is not None:
+        # There is no transaction coordinator.
+        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=await broker.producer_ids.next(), producer_epoch=0)

@@ -1,0 +1,138 @@
+"""Produce (key 0): append record batches to partitions.
+
+Kafka takes versions from 3 on, which carry batches of magic 2, and names 0 as the lowest, because older librdkafka
+decides by that what a broker can do. Version 7 allows zstd; 8 names the records at fault; 9 is flexible; 10 tells where
+the leader is now; 12 is for transactions without AddPartitionsToTxn; 13 names topics by id.
+
+A batch is opaque here: it is checked, given its offset and written by the log, with all others of this turn of the
+loop. acks=0 gets no answer; if such a request fails, its connection is closed: nothing else can its client notice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import error_code_of
+from broker.replica.partition import Partition
+from broker.server.request import Request
+from protocol.errors import ErrorCode
+from protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from protocol.records.batch import read_header
+from protocol.records.compression import CompressionType
+from protocol.records.errors import RecordsError
+from storage.errors import InvalidRecord, InvalidTimestamp
+from storage.write import AppendResult, Refusal
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_ALL: Final = -1
+_ZSTD_FROM_VERSION: Final = 7
+
+
+def handle(broker: Broker, request: Request, message: ProduceRequest) -> None:
+    _Produce(broker, request, message).begin()
+
+
+class _Produce:
+    """One request, until all of its partitions are done."""
+
+    __slots__ = ("_broker", "_failed", "_left", "_message", "_request", "_responses")
+
+    def __init__(self, broker: Broker, request: Request, message: ProduceRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._message = message
+        self._left = 0
+        self._failed = False
+        self._responses: list[TopicProduceResponse] = []
+
+    def begin(self) -> None:
+        for topic in self._message.topic_data:
+            responses: list[PartitionProduceResponse] = []
+            self._responses.append(
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
+            )
+            for data in topic.partition_data:
+                response = PartitionProduceResponse(index=data.index, base_offset=-1)
+                responses.append(response)
+                self._append(topic, data, response)
+        if self._left:
+            self._request.connection.append_is_due()
+        else:
+            self._answer()
+
+    def _append(self, topic: TopicProduceData, data: PartitionProduceData, response: PartitionProduceResponse) -> None:
+        version = self._request.version
+        replicas = self._broker.replicas
+        if version >= 13:
+            partition = replicas.find_by_id(topic.topic_id, data.index)
+        else:
+            partition = replicas.find(topic.name, data.index)
+        records = data.records
+        if self._message.acks not in (_ALL, 0, 1):
+            self._fail(response, ErrorCode.INVALID_REQUIRED_ACKS)
+        elif partition is None:
+            known = version < 13 or self._broker.cluster.topic_by_id(topic.topic_id) is not None
+            self._fail(response, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not isinstance(records, memoryview):
+            self._fail(response, ErrorCode.INVALID_RECORD)
+        elif self._message.acks == _ALL and partition.in_sync_replicas < partition.log.config.min_insync_replicas:
+            self._fail(response, ErrorCode.NOT_ENOUGH_REPLICAS)
+        elif version < _ZSTD_FROM_VERSION and _is_zstd(records):
+            self._fail(response, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        else:
+            self._left += 1
+            leader = partition
+            partition.append_soon(records, lambda result: self._appended(leader, response, result))
+
+    def _fail(self, response: PartitionProduceResponse, error: ErrorCode, message: str | None = None) -> None:
+        response.error_code = error
+        response.error_message = message
+        self._failed = True
+
+    def _appended(
+        self, partition: Partition, response: PartitionProduceResponse, result: AppendResult | Refusal
+    ) -> None:
+        if isinstance(result, AppendResult):
+            response.base_offset = result.base_offset
+            response.log_append_time_ms = result.log_append_time
+            response.log_start_offset = partition.log.log_start_offset
+        else:
+            self._refused(partition, response, result)
+        self._left -= 1
+        if not self._left:
+            self._request.connection.appended()
+            self._answer()
+
+    def _refused(self, partition: Partition, response: PartitionProduceResponse, error: Refusal) -> None:
+        self._fail(response, error_code_of(error), str(error))
+        if isinstance(error, InvalidRecord | InvalidTimestamp):
+            response.log_start_offset = partition.log.log_start_offset
+            response.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=fault.batch_index, batch_index_error_message=fault.message)
+                for fault in error.record_errors
+            ]
+
+    def _answer(self) -> None:
+        if self._message.acks != 0:
+            self._request.answer(ProduceResponse(responses=self._responses))
+        elif self._failed:
+            self._request.fail("a Produce with acks=0 failed")
+        else:
+            self._request.drop_answer()
+
+
+def _is_zstd(records: memoryview) -> bool:
+    try:
+        return read_header(records).compression == CompressionType.ZSTD
+    except (RecordsError, ValueError):
+        return False

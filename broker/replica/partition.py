@@ -1,0 +1,163 @@
+"""A partition that this broker leads: its log, what is being appended to it, and who waits for news of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import structlog
+
+from broker.clock import Timer
+from protocol.errors import ErrorCode
+from storage.config import MAX_INT64 as NEVER
+from storage.errors import LogFailure
+from storage.flush import PendingFlush
+from storage.log import Log
+from storage.write import AppendResult, Refusal
+
+if TYPE_CHECKING:
+    from broker.replica.replicas import Replicas
+
+logger = structlog.get_logger()
+
+AppendDone = Callable[[AppendResult | Refusal], None]
+
+
+class Waiter(Protocol):
+    """Somebody who waits for records."""
+
+    def on_news(self, size: int) -> None:
+        """About so many bytes more can be read now; with 0, something else happened that is worth another look."""
+
+
+class _Appended(NamedTuple):
+    """Appends that were written together: how far they reach, and who is to be told what."""
+
+    end_offset: int
+    size: int
+    done: Sequence[AppendDone]
+    results: Sequence[AppendResult | Refusal]
+
+
+class Partition:
+    __slots__ = (
+        "_flush_timer",
+        "_flushing",
+        "_queued",
+        "_replicas",
+        "_unflushed",
+        "deleted",
+        "in_sync_replicas",
+        "index",
+        "leader_epoch",
+        "log",
+        "topic",
+        "topic_id",
+        "waiters",
+    )
+
+    def __init__(self, replicas: Replicas, topic: str, topic_id: bytes, index: int, log: Log) -> None:
+        self._replicas = replicas
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.leader_epoch = 0
+        self.in_sync_replicas = 1
+        self.deleted = False
+        self.waiters: dict[Waiter, None] = {}
+        self._queued: list[tuple[memoryview, AppendDone]] = []
+        self._flushing = False
+        self._flush_timer: Timer | None = None
+        self._unflushed: list[_Appended] = []  # written, but to be answered only when they are on disk
+
+    def lead(self, leader_epoch: int, in_sync_replicas: int) -> None:
+        """Become the leader in this epoch. With one replica, all that it has is committed."""
+        if leader_epoch > self.log.leader_epochs.latest_epoch:
+            self.log.assign_leader_epoch(leader_epoch)
+        self.leader_epoch = leader_epoch
+        self.in_sync_replicas = in_sync_replicas
+        self.log.update_high_watermark(self.log.end_offset)
+
+    def check_leader_epoch(self, epoch: int) -> ErrorCode:
+        """What a client gets that believes in this leader epoch; -1 is one that does not care."""
+        if epoch in (-1, self.leader_epoch):
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    # --- appending ---
+
+    def append_soon(self, records: memoryview, done: AppendDone) -> None:
+        """Append with whatever else arrives in this turn of the loop. `records` must stay as they are until `done`."""
+        if not self._queued:
+            self._replicas.append_soon(self)
+        self._queued.append((records, done))
+
+    def append_queued(self, now_ms: int) -> None:
+        queued, self._queued = self._queued, []
+        record_sets = [records for records, _ in queued]
+        done = [entry[1] for entry in queued]
+        log = self.log
+        if self.deleted:
+            self._tell(done, [LogFailure(f"{log.topic_partition} has been deleted")] * len(done))
+            return
+        results = log.append(record_sets, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        appended = _Appended(log.end_offset, sum(map(len, record_sets)), done, results)
+        if log.flush_due(now_ms):
+            if log.end_offset - log.recovery_point >= log.config.flush_messages:
+                self._unflushed.append(appended)
+                self.flush()
+                return
+            self.flush()
+        elif log.config.flush_ms != NEVER and self._flush_timer is None:
+            self._flush_timer = self._replicas.clock.call_later(log.config.flush_ms / 1000, self.flush)
+        self._commit(appended)
+
+    def _commit(self, appended: _Appended) -> None:
+        """Let consumers see what was appended, and tell those who appended it."""
+        if appended.end_offset > self.log.high_watermark:
+            self.log.update_high_watermark(appended.end_offset)
+            self.news(appended.size)
+        self._tell(appended.done, appended.results)
+
+    def _tell(self, done: Sequence[AppendDone], results: Sequence[AppendResult | Refusal]) -> None:
+        for tell, result in zip(done, results, strict=True):
+            tell(result)
+
+    def news(self, size: int) -> None:
+        for waiter in list(self.waiters):
+            waiter.on_news(size)
+
+    # --- syncing ---
+
+    def flush(self) -> None:
+        """Bring the log to disk, off the loop. Appends that must be on disk first are answered when they are."""
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        if not self._flushing and not self.deleted:
+            self._flushing = True
+            pending = self.log.start_flush()
+            self._replicas.worker.run(pending.sync, lambda _: self._flushed(pending))
+
+    def _flushed(self, pending: PendingFlush) -> None:
+        self._flushing = False
+        try:
+            self.log.finish_flush(pending, self._replicas.clock.now_ms())
+        except LogFailure as failure:
+            logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))
+            unflushed, self._unflushed = self._unflushed, []
+            for appended in unflushed:
+                self._tell(appended.done, [failure] * len(appended.done))
+            return
+        while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
+            self._commit(self._unflushed.pop(0))
+        if self._unflushed:
+            self.flush()
+
+    # --- the end ---
+
+    def delete(self) -> None:
+        """This partition is no more. Whoever waits for it takes another look, and finds that."""
+        self.deleted = True
+        self.news(0)

@@ -1,0 +1,132 @@
+"""All partitions that this broker has: found by name or id, made and deleted as the cluster says, written in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator
+
+import structlog
+
+from broker.clock import Clock
+from broker.config import BrokerConfig, TopicConfig
+from broker.config.log_config import log_config
+from broker.controller.images import TopicImage
+from broker.controller.view import ClusterChange, ClusterView
+from broker.replica.partition import Partition
+from broker.replica.worker import Worker
+from storage.config import LogConfig
+from storage.errors import LogFailure
+from storage.log_directory import LogDirectory
+from storage.topic_partition import TopicPartition
+
+logger = structlog.get_logger()
+
+
+class Replicas:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        cluster: ClusterView,
+        directory: LogDirectory,
+        worker: Worker,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        after_appends: Callable[[], None],
+    ) -> None:
+        """`after_appends` is called when the appends of a turn are done and answered, so that the answers go out."""
+        self.worker = worker
+        self.clock = clock
+        self.directory = directory
+        self._config = config
+        self._cluster = cluster
+        self._loop = loop
+        self._after_appends = after_appends
+        self._topics: dict[str, list[Partition]] = {}
+        self._topics_by_id: dict[bytes, list[Partition]] = {}
+        self._due: list[Partition] = []
+        self._set_strays_aside()
+        for image in cluster.topics.values():
+            self._host(image)
+        cluster.subscribe(self._on_change)
+
+    # --- finding ---
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        partitions = self._topics.get(topic)
+        return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        partitions = self._topics_by_id.get(topic_id)
+        return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._topics.values():
+            yield from partitions
+
+    # --- appends ---
+
+    def append_soon(self, partition: Partition) -> None:
+        """Have what is queued for a partition written at the end of this turn of the loop, with that of the others."""
+        if not self._due:
+            self._loop.call_soon(self._append_due)
+        self._due.append(partition)
+
+    def _append_due(self) -> None:
+        due, self._due = self._due, []
+        now_ms = self.clock.now_ms()
+        for partition in due:
+            partition.append_queued(now_ms)
+        self._after_appends()
+
+    # --- following the cluster ---
+
+    def _on_change(self, change: ClusterChange) -> None:
+        for name, topic in change.topics.items():
+            if topic.old is not None and (topic.new is None or topic.new.topic_id != topic.old.topic_id):
+                self._drop(name)
+            if topic.new is not None:
+                self._host(topic.new)
+
+    def _host(self, image: TopicImage) -> None:
+        """Have a log for each partition of a topic, with the topic's settings, and lead it."""
+        config = self._log_config(image)
+        partitions = self._topics.setdefault(image.name, [])
+        self._topics_by_id[image.topic_id] = partitions
+        for partition in partitions:
+            partition.log.config = config
+        for index in range(len(partitions), len(image.partitions)):
+            name = TopicPartition(image.name, index)
+            try:
+                log = self.directory.create_log(name, uuid.UUID(bytes=image.topic_id), config, self.clock.now_ms())
+            except LogFailure as failure:
+                logger.error("partition could not be made", partition=str(name), error=str(failure))
+                break
+            partitions.append(Partition(self, image.name, image.topic_id, index, log))
+        for partition, state in zip(partitions, image.partitions, strict=False):
+            partition.lead(state.leader_epoch, len(state.isr_nodes))
+
+    def _drop(self, name: str) -> None:
+        for partition in self._topics.pop(name, []):
+            self._topics_by_id.pop(partition.topic_id, None)
+            partition.delete()
+            self.worker.run(self.directory.delete_log(partition.log.topic_partition).run)
+
+    def _log_config(self, image: TopicImage) -> LogConfig:
+        return log_config(TopicConfig(image.configs, self._config))
+
+    def reconfigure(self) -> None:
+        """The broker's own settings changed, which topics without settings of their own follow."""
+        for image in self._cluster.topics.values():
+            config = self._log_config(image)
+            for partition in self._topics.get(image.name, ()):
+                partition.log.config = config
+
+    def _set_strays_aside(self) -> None:
+        """Folders of topics that the registry does not know, or knows under another id, are kept, but not used."""
+        for name, log in list(self.directory.logs.items()):
+            image = self._cluster.topic(name.topic)
+            known = image is not None and (log.topic_id is None or log.topic_id.bytes == image.topic_id)
+            if image is None or not known or name.partition >= len(image.partitions):
+                logger.warning("stray partition set aside", partition=str(name))
+                self.directory.set_aside(name)

@@ -1,0 +1,1 @@
+"""Producers' ids and transactions."""
