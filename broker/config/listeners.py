@@ -88,7 +88,8 @@ def resolve_listeners(
     inter_broker = next((listener for listener in resolved if listener.name == wanted), None)
     if inter_broker is None and not problems:
         problems.append(
-            f"inter.broker.listener.name must be one of the listeners {', '.join(names)}, but {wanted} is none of them"
+            f"brokers reach one another by the listener {wanted}, which is not among the listeners {', '.join(names)}; "
+            "set inter.broker.listener.name to one of them"
         )
     elif advertised and wanted not in advertised and not problems:
         problems.append(f"advertised.listeners must have {wanted}, by which brokers reach one another")
@@ -102,7 +103,7 @@ def _parse_addresses(setting: str, items: Strings, problems: list[str]) -> list[
     for item in items:
         address = _parse_address(item)
         if address is None:
-            problems.append(f"{setting} has {item!r}, but each item must be of the form NAME://host:port")
+            problems.append(f"{setting} has {item!r}, but each item must be NAME://host:port, the port from 0 to 65535")
             continue
         if any(address.name == other.name for other in addresses):
             problems.append(f"{setting} has {address.name} twice, but each listener needs a name of its own")

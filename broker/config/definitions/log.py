@@ -68,7 +68,7 @@ class LogSettings:
         1073741824, "The size at which a new segment is begun.", at_least=1048576, update_mode=CLUSTER_WIDE
     )
     log_roll_ms = long(
-        None, "The age at which a new segment is begun, before log.roll.hours.", update_mode=CLUSTER_WIDE
+        None, "The age at which a new segment is begun, before log.roll.hours.", at_least=1, update_mode=CLUSTER_WIDE
     )
     log_roll_hours = integer(168, "The age in hours at which a new segment is begun.", at_least=1)
     log_roll_jitter_ms = long(
