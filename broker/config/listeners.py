@@ -58,44 +58,39 @@ def resolve_listeners(
     addresses = [address for address in addresses if address.name not in controllers]
     if not addresses and not problems:
         problems.append("listeners has none but those of controller.listener.names, so that clients could not connect")
-
-    advertised = {}
-    if advertised_listeners is not None:
-        for address in _parse_addresses("advertised.listeners", advertised_listeners, problems):
-            if address.host == "0.0.0.0":
-                problems.append(f"advertised.listeners has 0.0.0.0 for {address.name}, which no client can connect to")
-            advertised[address.name] = address
     names = [address.name for address in addresses]
-    for name in advertised.keys() - controllers - set(names):
-        problems.append(f"advertised.listeners has {name}, which is not among the listeners {', '.join(names)}")
+    for name in names:
+        if name not in protocols:
+            problems.append(f"listener.security.protocol.map does not say which security protocol {name} speaks")
 
-    resolved = []
-    for address in addresses:
-        protocol = protocols.get(address.name)
-        if protocol is None:
-            problems.append(
-                f"listener.security.protocol.map does not say which security protocol {address.name} speaks"
-            )
-            continue
-        told = advertised.get(address.name)
-        host = told.host or None if told else None
-        port = told.port or None if told else None
-        resolved.append(Listener(address.name, protocol, address.host, address.port, host, port))
+    advertised = {
+        address.name: address
+        for address in _parse_addresses("advertised.listeners", advertised_listeners or (), problems)
+    }
+    for name, address in advertised.items():
+        if address.host == "0.0.0.0":
+            problems.append(f"advertised.listeners has 0.0.0.0 for {name}, which no client can connect to")
+        if name not in names and name not in controllers:
+            problems.append(f"advertised.listeners has {name}, which is not among the listeners {', '.join(names)}")
 
     if inter_broker_listener_name is not None and security_inter_broker_protocol is not None:
         problems.append("only one of inter.broker.listener.name and security.inter.broker.protocol may be set")
-    wanted = (inter_broker_listener_name or security_inter_broker_protocol or "PLAINTEXT").upper()
-    inter_broker = next((listener for listener in resolved if listener.name == wanted), None)
-    if inter_broker is None and not problems:
+    between_brokers = (inter_broker_listener_name or security_inter_broker_protocol or "PLAINTEXT").upper()
+    if between_brokers not in names and not problems:
         problems.append(
-            f"brokers reach one another by the listener {wanted}, which is not among the listeners {', '.join(names)}; "
-            "set inter.broker.listener.name to one of them"
+            f"brokers reach one another by the listener {between_brokers}, which is not among the listeners "
+            f"{', '.join(names)}; set inter.broker.listener.name to one of them"
         )
-    elif advertised and wanted not in advertised and not problems:
-        problems.append(f"advertised.listeners must have {wanted}, by which brokers reach one another")
-    if problems or inter_broker is None:
+    elif advertised and between_brokers not in advertised and not problems:
+        problems.append(f"advertised.listeners must have {between_brokers}, by which brokers reach one another")
+    if problems:
         raise ConfigError(problems)
-    return Listeners(tuple(resolved), inter_broker, left_out)
+
+    resolved = {}
+    for name, host, port in addresses:
+        told = advertised.get(name, Address(name, "", 0))
+        resolved[name] = Listener(name, protocols[name], host, port, told.host or None, told.port or None)
+    return Listeners(tuple(resolved.values()), resolved[between_brokers], left_out)
 
 
 def _parse_addresses(setting: str, items: Strings, problems: list[str]) -> list[Address]:

@@ -49,7 +49,7 @@ def parse_properties(text: str, path: str) -> list[Property]:
     lines = enumerate(re.split("\r\n|\n|\r", text), start=1)
     for number, natural_line in lines:
         line = natural_line.lstrip(_BLANKS)
-        if not line or line[0] in "#!":
+        if not line or line == "\\" or line[0] in "#!":
             continue
         while _is_continued(line):
             _, next_line = next(lines, (0, ""))
@@ -85,4 +85,11 @@ def _unescape(text: str) -> str:
             raise ValueError(r"\u must be followed by four hexadecimal digits")
         return _ESCAPED.get(escaped, escaped)
 
-    return _ESCAPE.sub(replace, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    unescaped = _ESCAPE.sub(replace, text)
+    try:
+        # Java escapes a character beyond the first 65536 as the two halves that UTF-16 has for it.
+        return unescaped.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError(r"\u stands for half a character") from None

@@ -92,23 +92,15 @@ class Setting(Generic[T]):
         try:
             return cast(T, self.kind.read(text.strip()))
         except ValueError:
-            shown = "hidden" if self.sensitive else repr(text)
-            raise InvalidConfigError(f"{name or self.name} is {shown}, but it must be {self.kind.expected}") from None
+            raise InvalidConfigError(f"{name or self.name} is {text!r}, but it must be {self.kind.expected}") from None
 
     def show(self, value: T) -> str | None:
         """The text of a typed value, as Kafka writes it."""
         return None if value is None else self.kind.show(value)
 
 
-def boolean(
-    default: bool,
-    doc: str,
-    *,
-    update_mode: UpdateMode = READ_ONLY,
-    unlike_kafka: UnlikeKafka | None = None,
-    internal: bool = False,
-) -> Setting[bool]:
-    return Setting(Boolean(), default, doc, update_mode, unlike_kafka, internal)
+def boolean(default: bool, doc: str, *, update_mode: UpdateMode = READ_ONLY) -> Setting[bool]:
+    return Setting(Boolean(), default, doc, update_mode)
 
 
 def integer(
@@ -118,12 +110,12 @@ def integer(
     at_least: int | None = None,
     at_most: int | None = None,
     besides: int | None = None,
-    type: ConfigType = ConfigType.INT,
     update_mode: UpdateMode = READ_ONLY,
     unlike_kafka: UnlikeKafka | None = None,
     internal: bool = False,
 ) -> Setting[IntT]:
-    return Setting(WholeNumber(type, at_least, at_most, besides), default, doc, update_mode, unlike_kafka, internal)
+    kind = WholeNumber(ConfigType.INT, at_least, at_most, besides)
+    return Setting(kind, default, doc, update_mode, unlike_kafka, internal)
 
 
 def long(
@@ -171,11 +163,12 @@ def strings(
     *,
     one_of: Strings = (),
     pattern: str = "",
+    form: str = "",
     may_be_empty: bool = True,
     update_mode: UpdateMode = READ_ONLY,
     unlike_kafka: UnlikeKafka | None = None,
 ) -> Setting[StringsT]:
-    return Setting(TextList(one_of, pattern, may_be_empty), default, doc, update_mode, unlike_kafka)
+    return Setting(TextList(one_of, pattern, form, may_be_empty), default, doc, update_mode, unlike_kafka)
 
 
 def password(doc: str, *, update_mode: UpdateMode = READ_ONLY) -> Setting[str | None]:

@@ -15,9 +15,9 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 SHORT_MAX = 2**15 - 1
 
+_INFINITY = float("inf")
 _DIGITS = frozenset("0123456789")
 _DECIMAL_CHARACTERS = _DIGITS | set("+-.eE")  # float() would also take underscores, nan and inf
-_LONGEST_NUMBER = len(str(-LONG_MAX)) + 10  # with a few leading zeros
 
 
 class ConfigType(IntEnum):
@@ -93,7 +93,7 @@ class WholeNumber(Kind[int]):
         self.besides = besides
 
     def read(self, text: str) -> int:
-        if not _DIGITS.issuperset(text[1:] if text[:1] in ("+", "-") else text) or len(text) > _LONGEST_NUMBER:
+        if not _DIGITS.issuperset(text[1:] if text[:1] in ("+", "-") else text):
             raise ValueError
         value = int(text)
         if not self.at_least <= value <= self.at_most and value != self.besides:
@@ -121,6 +121,8 @@ class DecimalNumber(Kind[float]):
         if not _DECIMAL_CHARACTERS.issuperset(text):
             raise ValueError
         value = float(text)
+        if abs(value) == _INFINITY:  # what is too large for a double
+            raise ValueError
         if (self.at_least is not None and value < self.at_least) or (self.at_most is not None and value > self.at_most):
             raise ValueError
         return value
@@ -141,7 +143,7 @@ class DecimalNumber(Kind[float]):
 
 
 class Text(Kind[str]):
-    """STRING, CLASS or PASSWORD; one of several words if `one_of` says so."""
+    """STRING or PASSWORD; one of several words if `one_of` says so."""
 
     __slots__ = ("ignore_case", "one_of")
 
@@ -166,14 +168,18 @@ class Text(Kind[str]):
 
 
 class TextList(Kind[Strings]):
-    """A list separated by commas, without empty items; of an item that is repeated, the first counts."""
+    """A list separated by commas, without empty items; of an item that is repeated, the first counts.
 
-    __slots__ = ("may_be_empty", "one_of", "pattern")
+    `pattern` is what the whole list must match, and `form` says it in words.
+    """
 
-    def __init__(self, one_of: Strings, pattern: str, may_be_empty: bool) -> None:
+    __slots__ = ("form", "may_be_empty", "one_of", "pattern")
+
+    def __init__(self, one_of: Strings = (), pattern: str = "", form: str = "", may_be_empty: bool = True) -> None:
         super().__init__(ConfigType.LIST)
         self.one_of = one_of
         self.pattern = pattern
+        self.form = form
         self.may_be_empty = may_be_empty
 
     def read(self, text: str) -> Strings:
@@ -195,7 +201,7 @@ class TextList(Kind[Strings]):
         if self.one_of:
             words += f", each one of {', '.join(self.one_of)}"
         if self.pattern:
-            words += f", of the form {self.pattern}"
+            words += f", namely {self.form}"
         return words
 
 

@@ -113,11 +113,13 @@ class TopicSettings:
         (),
         "The replicas that are throttled where they lead, as partition:broker pairs, or * for all.",
         pattern=_THROTTLED_REPLICAS,
+        form="partition:broker pairs, or *",
     )
     follower_replication_throttled_replicas = strings(
         (),
         "The replicas that are throttled where they follow, as partition:broker pairs, or * for all.",
         pattern=_THROTTLED_REPLICAS,
+        form="partition:broker pairs, or *",
     )
 
     remote_storage_enable = boolean(False, "Whether old segments move to remote storage, which does not exist here.")

@@ -61,9 +61,14 @@ def test_decimal_numbers(text, value):
     assert DecimalNumber(0, 1).read(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "1.5", "-0.1", "nan", "inf", "1_0", "0x1", "e", "1e"])
+@pytest.mark.parametrize("text", ["", "1.5", "-0.1", "nan", "inf", "1_0", "0x1", "e", "1e", "1e999"])
 def test_what_is_no_decimal_number_in_range(text):
     assert refuses(DecimalNumber(0, 1), text)
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999"])
+def test_what_is_too_large_for_a_double(text):
+    assert refuses(DecimalNumber(None, None), text)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,7 @@ def test_texts():
 
 
 def test_lists():
-    kind = TextList((), "", may_be_empty=True)
+    kind = TextList()
     assert kind.read("") == ()
     assert kind.read("a, b ,c") == ("a", "b", "c")
     assert kind.read("a,b,a") == ("a", "b")
@@ -101,10 +106,10 @@ def test_lists():
 
 
 def test_lists_that_are_restricted():
-    assert refuses(TextList((), "", may_be_empty=False), "")
-    assert refuses(TextList(("compact", "delete"), "", may_be_empty=True), "delete,keep")
-    assert refuses(TextList((), r"\d+:\d+", may_be_empty=True), "1:x")
-    assert TextList((), r"\d+:\d+", may_be_empty=True).read("1:2") == ("1:2",)
+    assert refuses(TextList(may_be_empty=False), "")
+    assert refuses(TextList(one_of=("compact", "delete")), "delete,keep")
+    assert refuses(TextList(pattern=r"\d+:\d+", form="a pair of numbers"), "1:x")
+    assert TextList(pattern=r"\d+:\d+", form="a pair of numbers").read("1:2") == ("1:2",)
 
 
 def test_pairs():
