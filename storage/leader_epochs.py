@@ -61,8 +61,10 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch of that offset counts from there."""
         after = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
-        if after and self.entries[after - 1].start_offset < start_offset:
-            self.replace([EpochEntry(self.entries[after - 1].epoch, start_offset), *self.entries[after:]])
+        if after:
+            kept = [EpochEntry(self.entries[after - 1].epoch, start_offset), *self.entries[after:]]
+            if kept != self.entries:
+                self.replace(kept)
 
     def replace(self, entries: list[EpochEntry]) -> None:
         # Not synced: a crash of the machine makes the log be scanned, and the epochs with it.

@@ -1,0 +1,173 @@
+"""storage.validation, by what a log makes of it."""
+
+import dataclasses
+import struct
+from pathlib import Path
+
+import pytest
+
+from protocol.records.batch import read_header, seal, validate_batch
+from protocol.records.builder import NewRecord, build_batch
+from protocol.records.compression import CompressionType
+from protocol.records.errors import CorruptRecords, InvalidRecords, UnsupportedCompression, UnsupportedMagic
+from storage.config import TimestampType
+from storage.errors import InvalidRecord, InvalidTimestamp, RecordBatchTooLarge, RecordError, RecordTooLarge
+from storage.log import Log
+from storage.producer_state import AppendOrigin
+from storage.write import AppendResult
+from tests.storage.support import NOW, append, batch, bytes_of, make_log, read_all, refusal
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return make_log(tmp_path / "topic-0")
+
+
+def settings(log: Log, **changes: object) -> None:
+    log.config = dataclasses.replace(log.config, **changes)  # type: ignore[arg-type]
+
+
+def test_a_damaged_batch(log: Log) -> None:
+    damaged = batch()
+    damaged[-1] ^= 1
+    assert isinstance(refusal(log, damaged), CorruptRecords)
+
+
+def test_a_batch_that_is_cut_short(log: Log) -> None:
+    assert isinstance(refusal(log, batch()[:-1]), CorruptRecords)
+
+
+def test_nothing_at_all(log: Log) -> None:
+    assert isinstance(refusal(log, memoryview(bytearray())), CorruptRecords)
+
+
+def test_more_than_one_batch(log: Log) -> None:
+    assert isinstance(refusal(log, memoryview(bytearray(bytes(batch()) * 2))), InvalidRecords)
+
+
+def test_an_old_format(log: Log) -> None:
+    old = batch()
+    old[16] = 1
+    assert isinstance(refusal(log, old), UnsupportedMagic)
+
+
+def test_a_count_that_lies(log: Log) -> None:
+    lying = batch(b"a", b"b")
+    struct.pack_into(">i", lying, 57, 3)
+    seal(lying)
+    assert isinstance(refusal(log, lying), InvalidRecords)
+
+
+def test_a_codec_that_does_not_exist(log: Log) -> None:
+    odd = batch()
+    odd[22] |= 5
+    seal(odd)
+    assert isinstance(refusal(log, odd), UnsupportedCompression)
+
+
+def test_offsets_are_for_the_leader_to_assign(log: Log) -> None:
+    assert isinstance(refusal(log, batch(base_offset=5)), InvalidRecords)
+
+
+def test_control_records_come_from_coordinators_only(log: Log) -> None:
+    control = batch(control=True)
+    assert isinstance(refusal(log, control), InvalidRecords)
+    append(log, control, origin=AppendOrigin.COORDINATOR)
+
+
+def test_a_producer_without_a_sequence(log: Log) -> None:
+    assert isinstance(refusal(log, batch(producer_id=5, producer_epoch=0)), InvalidRecords)
+
+
+def test_max_message_bytes(log: Log) -> None:
+    limit = len(batch(b"0123456789"))
+    settings(log, max_message_bytes=limit)
+    assert isinstance(refusal(log, batch(b"0123456789a")), RecordTooLarge)
+    append(log, batch(b"0123456789"))
+
+
+def test_a_batch_larger_than_a_segment(log: Log) -> None:
+    settings(log, segment_bytes=100)
+    assert isinstance(refusal(log, batch(bytes(100))), RecordBatchTooLarge)
+
+
+def test_a_record_from_the_future_is_named(log: Log) -> None:
+    records = [NewRecord(NOW, None, b""), NewRecord(NOW + HOUR + 1, None, b""), NewRecord(NOW + HOUR, None, b"")]
+    for codec in CompressionType:
+        error = refusal(log, memoryview(build_batch(records, compression=codec)))
+        assert isinstance(error, InvalidTimestamp)
+        assert [record.batch_index for record in error.record_errors] == [1]
+    append(log, memoryview(build_batch(records[:1] + records[2:])))
+
+
+def test_a_max_timestamp_that_no_record_has(log: Log) -> None:
+    lying = batch()
+    struct.pack_into(">q", lying, 35, NOW + HOUR + 1)
+    seal(lying)
+    assert isinstance(refusal(log, lying), InvalidTimestamp)
+
+
+def test_a_record_from_the_past_is_named(log: Log) -> None:
+    records = [NewRecord(NOW, None, b""), NewRecord(NOW - 101, None, b""), NewRecord(-1, None, b"")]
+    append(log, memoryview(build_batch(records)))
+    settings(log, message_timestamp_before_max_ms=100)
+    error = refusal(log, memoryview(build_batch(records)))
+    assert isinstance(error, InvalidTimestamp)
+    assert [record.batch_index for record in error.record_errors] == [1]
+
+
+def test_the_producer_may_not_say_that_the_broker_stamped_it(log: Log) -> None:
+    assert isinstance(refusal(log, batch(log_append_time=True)), InvalidTimestamp)
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_a_compacted_topic_needs_keys(log: Log, codec: CompressionType) -> None:
+    records = [NewRecord(NOW, b"k", b""), NewRecord(NOW, None, b"")]
+    settings(log, cleanup_policy=frozenset({"compact", "delete"}))
+    error = refusal(log, memoryview(build_batch(records, compression=codec)))
+    assert isinstance(error, InvalidRecord)
+    assert list(error.record_errors) == [RecordError(1, "a compacted topic takes no records without a key")]
+    append(log, memoryview(build_batch(records[:1], compression=codec)))
+
+
+def test_log_append_time(log: Log) -> None:
+    settings(log, message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    # The producer's own time does not matter, be it ever so wrong.
+    (result,) = log.append([batch(b"a", b"b", timestamp=NOW + 10 * HOUR)], leader_epoch=0, now_ms=NOW + 5)
+    assert result == AppendResult(0, 1, log_append_time=NOW + 5)
+    assert [record.timestamp for record in read_all(log)] == [NOW + 5, NOW + 5]
+    header = validate_batch(memoryview(bytes_of(log.read(0, 1000, upper_bound=2))))
+    assert header.is_log_append_time
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("uncompressed", CompressionType.NONE),
+        ("gzip", CompressionType.GZIP),
+        ("snappy", CompressionType.SNAPPY),
+        ("lz4", CompressionType.LZ4),
+        ("zstd", CompressionType.ZSTD),
+    ],
+)
+@pytest.mark.parametrize("sent", CompressionType)
+def test_the_topic_may_choose_the_codec(log: Log, name: str, codec: CompressionType, sent: CompressionType) -> None:
+    settings(log, compression_type=name)
+    append(log, batch(b"a" * 200, b"b" * 200, compression=sent))
+    assert read_header(bytes_of(log.read(0, 1000, upper_bound=2))).compression == codec
+    assert [record.value for record in read_all(log)] == [b"a" * 200, b"b" * 200]
+
+
+def test_batches_pass_untouched_otherwise(log: Log) -> None:
+    for codec in CompressionType:
+        sent = bytes(batch(b"a" * 200, compression=codec))
+        (offset,) = append(log, memoryview(bytearray(sent)))
+        assert bytes_of(log.read(offset, 1000, upper_bound=offset + 1))[16:] == sent[16:]
+
+
+def test_a_buffer_that_cannot_be_written_to_is_copied(log: Log) -> None:
+    sent = bytes(batch(b"a"))
+    assert append(log, memoryview(sent), memoryview(sent)) == [0, 1]
+    assert read_header(sent).base_offset == 0
