@@ -65,7 +65,7 @@ def _make_decoder(message: type[Message], version: int) -> Decoder[Any]:
 
 
 def skip_tagged_fields(buf: Buffer, pos: int, count: int) -> int:
-    """Pass over tagged fields that this version does not know. Their tags must rise, as Kafka demands."""
+    """Pass over tagged fields that this version does not know. Their tags must rise."""
     last_tag = -1
     for _ in range(count):
         tag, pos = read_uvarint(buf, pos)

@@ -121,12 +121,10 @@ class _Fetch:
         )
 
     def _find(self, key: PartitionKey) -> Partition | ErrorCode:
-        if self._request.version < 13:
-            return self._broker.replicas.find(key.topic, key.partition) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        found = self._broker.replicas.find_by_id(key.topic_id, key.partition)
+        found = self._broker.replicas.find(key.topic or key.topic_id, key.partition)
         if found is not None:
             return found
-        known = self._broker.cluster.topic_by_id(key.topic_id) is not None
+        known = self._request.version < 13 or self._broker.cluster.topic_by_id(key.topic_id) is not None
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
 
     def _diverged(self, partition: Partition, wanted: FetchedPartition) -> PartitionData | None:

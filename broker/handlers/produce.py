@@ -10,7 +10,7 @@ loop. acks=0 gets no answer; if such a request fails, its connection is closed: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.errors import error_code_of
 from broker.replica.partition import Partition
@@ -18,7 +18,6 @@ from broker.server.request import Request
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -28,6 +27,7 @@ from protocol.messages.produce import (
 from protocol.records.batch import read_header
 from protocol.records.compression import CompressionType
 from protocol.records.errors import RecordsError
+from protocol.schema import Records
 from storage.errors import InvalidRecord, InvalidTimestamp
 from storage.write import AppendResult, Refusal
 
@@ -56,6 +56,7 @@ class _Produce:
         self._responses: list[TopicProduceResponse] = []
 
     def begin(self) -> None:
+        find = self._broker.replicas.find
         for topic in self._message.topic_data:
             responses: list[PartitionProduceResponse] = []
             self._responses.append(
@@ -64,42 +65,40 @@ class _Produce:
             for data in topic.partition_data:
                 response = PartitionProduceResponse(index=data.index, base_offset=-1)
                 responses.append(response)
-                self._append(topic, data, response)
+                partition = find(topic.name or topic.topic_id, data.index)
+                error = self._objection(topic, partition, data.records)
+                if error or partition is None:
+                    self._fail(response, error)
+                else:
+                    self._left += 1
+                    partition.append_soon(data.records, self, response)  # type: ignore[arg-type]
         if self._left:
             self._request.connection.append_is_due()
         else:
             self._answer()
 
-    def _append(self, topic: TopicProduceData, data: PartitionProduceData, response: PartitionProduceResponse) -> None:
-        version = self._request.version
-        replicas = self._broker.replicas
-        if version >= 13:
-            partition = replicas.find_by_id(topic.topic_id, data.index)
-        else:
-            partition = replicas.find(topic.name, data.index)
-        records = data.records
-        if self._message.acks not in (_ALL, 0, 1):
-            self._fail(response, ErrorCode.INVALID_REQUIRED_ACKS)
-        elif partition is None:
+    def _objection(self, topic: TopicProduceData, partition: Partition | None, records: Records | None) -> ErrorCode:
+        """Why these records may not even be tried."""
+        acks, version = self._message.acks, self._request.version
+        if acks not in (_ALL, 0, 1):
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        if partition is None:
             known = version < 13 or self._broker.cluster.topic_by_id(topic.topic_id) is not None
-            self._fail(response, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID)
-        elif not isinstance(records, memoryview):
-            self._fail(response, ErrorCode.INVALID_RECORD)
-        elif self._message.acks == _ALL and partition.in_sync_replicas < partition.log.config.min_insync_replicas:
-            self._fail(response, ErrorCode.NOT_ENOUGH_REPLICAS)
-        elif version < _ZSTD_FROM_VERSION and _is_zstd(records):
-            self._fail(response, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        else:
-            self._left += 1
-            leader = partition
-            partition.append_soon(records, lambda result: self._appended(leader, response, result))
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
+        if records is None:
+            return ErrorCode.INVALID_RECORD
+        if acks == _ALL and partition.in_sync_replicas < partition.log.config.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        if version < _ZSTD_FROM_VERSION and _is_zstd(records):
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        return ErrorCode.NONE
 
     def _fail(self, response: PartitionProduceResponse, error: ErrorCode, message: str | None = None) -> None:
         response.error_code = error
         response.error_message = message
         self._failed = True
 
-    def _appended(
+    def appended(
         self, partition: Partition, response: PartitionProduceResponse, result: AppendResult | Refusal
     ) -> None:
         if isinstance(result, AppendResult):
@@ -131,8 +130,8 @@ class _Produce:
             self._request.drop_answer()
 
 
-def _is_zstd(records: memoryview) -> bool:
+def _is_zstd(records: Records) -> bool:
     try:
-        return read_header(records).compression == CompressionType.ZSTD
+        return read_header(cast(memoryview, records)).compression == CompressionType.ZSTD
     except (RecordsError, ValueError):
         return False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import structlog
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger()
 
-AppendDone = Callable[[AppendResult | Refusal], None]
-
 
 class Waiter(Protocol):
     """Somebody who waits for records."""
@@ -30,13 +28,26 @@ class Waiter(Protocol):
         """About so many bytes more can be read now; with 0, something else happened that is worth another look."""
 
 
-class _Appended(NamedTuple):
-    """Appends that were written together: how far they reach, and who is to be told what."""
+class Appender(Protocol):
+    """Somebody who appends records."""
 
+    def appended(self, partition: Partition, place: Any, result: AppendResult | Refusal) -> None:
+        """The records that were given with `place` are committed, or refused."""
+
+
+class _Append(NamedTuple):
+    records: memoryview
+    appender: Appender
+    place: Any
+
+
+class _Written(NamedTuple):
+    """Appends that were written together, how far they reach, and what became of each."""
+
+    appends: Sequence[_Append]
+    results: Sequence[AppendResult | Refusal]
     end_offset: int
     size: int
-    done: Sequence[AppendDone]
-    results: Sequence[AppendResult | Refusal]
 
 
 class Partition:
@@ -66,10 +77,10 @@ class Partition:
         self.in_sync_replicas = 1
         self.deleted = False
         self.waiters: dict[Waiter, None] = {}
-        self._queued: list[tuple[memoryview, AppendDone]] = []
+        self._queued: list[_Append] = []
         self._flushing = False
         self._flush_timer: Timer | None = None
-        self._unflushed: list[_Appended] = []  # written, but to be answered only when they are on disk
+        self._unflushed: list[_Written] = []  # written, but to be answered only when they are on disk
 
     def lead(self, leader_epoch: int, in_sync_replicas: int) -> None:
         """Become the leader in this epoch. With one replica, all that it has is committed."""
@@ -87,42 +98,42 @@ class Partition:
 
     # --- appending ---
 
-    def append_soon(self, records: memoryview, done: AppendDone) -> None:
-        """Append with whatever else arrives in this turn of the loop. `records` must stay as they are until `done`."""
+    def append_soon(self, records: memoryview, appender: Appender, place: Any) -> None:
+        """Append with whatever else arrives in this turn of the loop. `records` must stay as they are till then."""
         if not self._queued:
             self._replicas.append_soon(self)
-        self._queued.append((records, done))
+        self._queued.append(_Append(records, appender, place))
 
     def append_queued(self, now_ms: int) -> None:
-        queued, self._queued = self._queued, []
-        record_sets = [records for records, _ in queued]
-        done = [entry[1] for entry in queued]
+        appends, self._queued = self._queued, []
         log = self.log
         if self.deleted:
-            self._tell(done, [LogFailure(f"{log.topic_partition} has been deleted")] * len(done))
+            self._tell(appends, [LogFailure(f"{log.topic_partition} has been deleted")] * len(appends))
             return
+        record_sets = [append[0] for append in appends]
         results = log.append(record_sets, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        appended = _Appended(log.end_offset, sum(map(len, record_sets)), done, results)
+        written = _Written(appends, results, log.end_offset, sum(map(len, record_sets)))
         if log.flush_due(now_ms):
             if log.end_offset - log.recovery_point >= log.config.flush_messages:
-                self._unflushed.append(appended)
+                self._unflushed.append(written)
                 self.flush()
                 return
             self.flush()
         elif log.config.flush_ms != NEVER and self._flush_timer is None:
             self._flush_timer = self._replicas.clock.call_later(log.config.flush_ms / 1000, self.flush)
-        self._commit(appended)
+        self._commit(written)
 
-    def _commit(self, appended: _Appended) -> None:
+    def _commit(self, written: _Written) -> None:
         """Let consumers see what was appended, and tell those who appended it."""
-        if appended.end_offset > self.log.high_watermark:
-            self.log.update_high_watermark(appended.end_offset)
-            self.news(appended.size)
-        self._tell(appended.done, appended.results)
+        if written.end_offset > self.log.high_watermark:
+            self.log.update_high_watermark(written.end_offset)
+            if self.waiters:
+                self.news(written.size)
+        self._tell(written.appends, written.results)
 
-    def _tell(self, done: Sequence[AppendDone], results: Sequence[AppendResult | Refusal]) -> None:
-        for tell, result in zip(done, results, strict=True):
-            tell(result)
+    def _tell(self, appends: Sequence[_Append], results: Sequence[AppendResult | Refusal]) -> None:
+        for (_, appender, place), result in zip(appends, results, strict=True):
+            appender.appended(self, place, result)
 
     def news(self, size: int) -> None:
         for waiter in list(self.waiters):
@@ -147,8 +158,8 @@ class Partition:
         except LogFailure as failure:
             logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))
             unflushed, self._unflushed = self._unflushed, []
-            for appended in unflushed:
-                self._tell(appended.done, [failure] * len(appended.done))
+            for written in unflushed:
+                self._tell(written.appends, [failure] * len(written.appends))
             return
         while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
             self._commit(self._unflushed.pop(0))

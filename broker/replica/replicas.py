@@ -42,8 +42,7 @@ class Replicas:
         self._cluster = cluster
         self._loop = loop
         self._after_appends = after_appends
-        self._topics: dict[str, list[Partition]] = {}
-        self._topics_by_id: dict[bytes, list[Partition]] = {}
+        self._topics: dict[str | bytes, list[Partition]] = {}  # by name, and by id too
         self._due: list[Partition] = []
         self._set_strays_aside()
         for image in cluster.topics.values():
@@ -52,17 +51,15 @@ class Replicas:
 
     # --- finding ---
 
-    def find(self, topic: str, index: int) -> Partition | None:
+    def find(self, topic: str | bytes, index: int) -> Partition | None:
+        """A partition by its topic's name or id."""
         partitions = self._topics.get(topic)
         return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
 
-    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        partitions = self._topics_by_id.get(topic_id)
-        return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
-
     def __iter__(self) -> Iterator[Partition]:
-        for partitions in self._topics.values():
-            yield from partitions
+        for name, partitions in self._topics.items():
+            if isinstance(name, str):
+                yield from partitions
 
     # --- appends ---
 
@@ -92,7 +89,7 @@ class Replicas:
         """Have a log for each partition of a topic, with the topic's settings, and lead it."""
         config = self._log_config(image)
         partitions = self._topics.setdefault(image.name, [])
-        self._topics_by_id[image.topic_id] = partitions
+        self._topics[image.topic_id] = partitions
         for partition in partitions:
             partition.log.config = config
         for index in range(len(partitions), len(image.partitions)):
@@ -108,7 +105,7 @@ class Replicas:
 
     def _drop(self, name: str) -> None:
         for partition in self._topics.pop(name, []):
-            self._topics_by_id.pop(partition.topic_id, None)
+            self._topics.pop(partition.topic_id, None)
             partition.delete()
             self.worker.run(self.directory.delete_log(partition.log.topic_partition).run)
 
