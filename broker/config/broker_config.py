@@ -97,7 +97,6 @@ class BrokerConfig(BrokerSettings):
         self._listener_values = evaluation.listener_values
         self.broker_listeners = evaluation.listeners.for_clients
         self.inter_broker_listener = evaluation.listeners.inter_broker
-        self._ignored = evaluation.ignored
         self.warnings = tuple(_warnings(evaluation))
 
     @property
