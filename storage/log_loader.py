@@ -240,7 +240,8 @@ def _recover(
     end_offset = first.base_offset
     for number, segment in enumerate(doubtful):
         size = segment.size
-        gap = number > 0 and segment.base_offset != end_offset and not config.compact
+        # Compaction leaves gaps, but only in what was synced. Any other means that what lay there is lost.
+        gap = segment.base_offset > max(end_offset, recovery_point) and number > 0 and not config.compact
         if segment.base_offset < end_offset or gap:
             _drop(topic_partition, segments, doubtful[number:])
             break
