@@ -3,6 +3,7 @@
 recovery-point-offset-checkpoint   topic partition offset: up to here the log is on disk for sure
 replication-offset-checkpoint      topic partition offset: the high watermark
 log-start-offset-checkpoint        topic partition offset: where a log starts later than its first segment does
+cleaner-offset-checkpoint          topic partition offset: up to here the log has been compacted
 leader-epoch-checkpoint            epoch offset: the first offset of each leader epoch (one file a partition)
 """
 
@@ -16,6 +17,7 @@ from storage.topic_partition import TopicPartition
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 
 _VERSION: Final = 0

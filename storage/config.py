@@ -54,6 +54,13 @@ class LogConfig:
     unclean_leader_election_enable: bool = False
 
     @property
+    def max_segment_ms(self) -> int:
+        """When the active segment is rolled: soon enough for its records to be compacted in time."""
+        if self.compact and self.max_compaction_lag_ms > 0:
+            return min(self.max_compaction_lag_ms, self.segment_ms)
+        return self.segment_ms
+
+    @property
     def compact(self) -> bool:
         return "compact" in self.cleanup_policy
 

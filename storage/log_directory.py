@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from storage.checkpoints import (
+    CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -119,6 +120,7 @@ class LogDirectory:
         recovery_points = self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
         log_start_offsets = self._read_checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self._read_checkpoint(HIGH_WATERMARK_CHECKPOINT)
+        first_dirty_offsets = self._read_checkpoint(CLEANER_OFFSET_CHECKPOINT)
         with os.scandir(self.path) as entries:
             folders = sorted(entry.name for entry in entries if entry.is_dir())
         for name in folders:
@@ -137,6 +139,7 @@ class LogDirectory:
                         recovery_points.get(topic_partition, 0),
                         log_start_offsets.get(topic_partition, 0),
                         high_watermarks.get(topic_partition, 0),
+                        first_dirty_offsets.get(topic_partition),
                     ),
                     clean=self.was_clean,
                     now_ms=now_ms,
@@ -187,10 +190,9 @@ class LogDirectory:
         self._file_system.rename(log.folder, os.path.join(self.path, topic_partition.stray_folder()))
 
     def truncate_log(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
-        """Cut a log. The recovery point goes down on disk first: what follows the cut will not have been synced."""
+        """Cut a log. What the checkpoints say of it goes down first: what follows the cut is new."""
         log = self.logs[topic_partition]
-        if offset < log.recovery_point:
-            log.recovery_point = offset
+        if log.lower_known_offsets(offset):
             self.start_checkpoint().write()
         return log.truncate_to(offset, now_ms)
 
@@ -209,6 +211,11 @@ class LogDirectory:
                     if log.log_start_offset > log.segments.first.base_offset
                 },
                 HIGH_WATERMARK_CHECKPOINT: {name: log.high_watermark for name, log in self.logs.items()},
+                CLEANER_OFFSET_CHECKPOINT: {
+                    name: log.first_dirty_offset
+                    for name, log in self.logs.items()
+                    if log.first_dirty_offset is not None
+                },
             },
         )
 

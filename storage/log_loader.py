@@ -48,6 +48,8 @@ class KnownOffsets(NamedTuple):
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int = 0
+    # None: the log was never compacted.
+    first_dirty_offset: int | None = None
 
 
 def open_log(
@@ -103,6 +105,8 @@ def open_log(
     leader_epochs.truncate_from_end(log.end_offset)
     leader_epochs.truncate_from_start(log.log_start_offset)
     log.last_flush_ms = now_ms
+    if known.first_dirty_offset is not None and known.first_dirty_offset <= log.end_offset:
+        log.first_dirty_offset = known.first_dirty_offset
     return log
 
 

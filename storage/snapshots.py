@@ -57,11 +57,10 @@ class Snapshots:
         for earlier in self.offsets[: bisect_right(self.offsets, offset)]:
             self._delete(earlier)
 
-    def delete_all_but(self, offsets: set[int]) -> None:
-        """Delete the strays: all but those at the given offsets and the latest."""
-        for stray in self.offsets[:-1]:
-            if stray not in offsets:
-                self._delete(stray)
+    def delete(self, offset: int) -> None:
+        """Delete the one at this offset, if there is one."""
+        if offset in self.offsets:
+            self._delete(offset)
 
     def _delete(self, offset: int) -> None:
         with contextlib.suppress(FileNotFoundError):
