@@ -1,0 +1,216 @@
+"""storage.log_directory: many logs, one lock, checkpoints, and the mark of a clean stop."""
+
+import errno
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from storage.checkpoints import read_offsets
+from storage.config import LogConfig
+from storage.errors import DirectoryLocked, LogFailure, WrongDirectory
+from storage.filesystem import FileSystem
+from storage.log_directory import LogDirectory
+from storage.topic_partition import TopicPartition
+from tests.storage.support import (
+    NOW,
+    FaultyFileSystem,
+    append,
+    batch,
+    bytes_of,
+    flush_log,
+    read_all,
+    records_in,
+    values_of,
+)
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 3)
+TOPIC_ID = uuid.UUID("cac1115d-2cec-44f1-b15f-35b5969a9478")
+
+
+def open_directory(path: Path, *, file_system: FileSystem | None = None, cluster_id: str | None = None) -> LogDirectory:
+    return LogDirectory(
+        str(path),
+        node_id=1,
+        cluster_id=cluster_id,
+        config_of=lambda topic: LogConfig(segment_bytes=100 if topic == "b" else 1 << 30),
+        now_ms=NOW,
+        file_system=file_system,
+    )
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> LogDirectory:
+    directory = open_directory(tmp_path / "data")
+    for partition in (A, B):
+        log = directory.create_log(partition, TOPIC_ID, LogConfig(), NOW)
+        append(log, batch(b"1"), batch(b"2"), batch(b"3"))
+    return directory
+
+
+def reopen(directory: LogDirectory) -> LogDirectory:
+    return open_directory(Path(directory.path))
+
+
+def test_a_new_directory_says_whose_it_is(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path / "new" / "data", cluster_id="cluster")
+    assert (directory.properties.cluster_id, directory.properties.node_id) == ("cluster", 1)
+    assert (tmp_path / "new" / "data" / "meta.properties").exists()
+    directory_id = directory.properties.directory_id
+    directory.close()
+    assert reopen(directory).properties == ("cluster", 1, directory_id)
+
+
+def test_it_is_not_opened_for_another_node_or_cluster(directory: LogDirectory) -> None:
+    directory.close()
+    with pytest.raises(WrongDirectory, match="node 1"):
+        LogDirectory(directory.path, node_id=2, config_of=lambda topic: LogConfig(), now_ms=NOW)
+    with pytest.raises(WrongDirectory, match="cluster"):
+        open_directory(Path(directory.path), cluster_id="another")
+    reopen(directory)
+
+
+def test_it_is_locked_within_this_process(directory: LogDirectory) -> None:
+    with pytest.raises(DirectoryLocked, match="in use"):
+        reopen(directory)
+    directory.close()
+    reopen(directory)
+
+
+def test_it_is_locked_against_other_processes(directory: LogDirectory) -> None:
+    program = f"""
+from storage.config import LogConfig
+from storage.errors import DirectoryLocked
+from storage.log_directory import LogDirectory
+try:
+    LogDirectory({directory.path!r}, node_id=1, config_of=lambda topic: LogConfig(), now_ms=0)
+except DirectoryLocked:
+    print("locked")
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "locked\n"
+
+
+def test_a_clean_stop_and_start(directory: LogDirectory) -> None:
+    directory.close(broker_epoch=5)
+    assert (Path(directory.path) / ".kafka_cleanshutdown").exists()
+    again = reopen(directory)
+    assert again.was_clean
+    assert not (Path(directory.path) / ".kafka_cleanshutdown").exists()
+    assert set(again.logs) == {A, B}
+    for log in again.logs.values():
+        assert values_of(read_all(log)) == [b"1", b"2", b"3"]
+        assert (log.topic_id, log.high_watermark, log.recovery_point) == (TOPIC_ID, 3, 3)
+    assert len(again.logs[B].segments) == 1
+    append(again.logs[B], batch(b"4"))
+    assert len(again.logs[B].segments) == 2
+
+
+def test_a_crash_and_a_start(directory: LogDirectory) -> None:
+    directory.abandon()
+    again = reopen(directory)
+    assert not again.was_clean
+    for log in again.logs.values():
+        assert values_of(read_all(log)) == [b"1", b"2", b"3"]
+
+
+def test_checkpoints(directory: LogDirectory) -> None:
+    log = directory.logs[A]
+    flush_log(log)
+    append(log, batch(b"4"))
+    log.increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    path = directory.path
+    assert read_offsets(f"{path}/recovery-point-offset-checkpoint") == {A: 3, B: 0}
+    assert read_offsets(f"{path}/replication-offset-checkpoint") == {A: 4, B: 3}
+    assert read_offsets(f"{path}/log-start-offset-checkpoint") == {A: 2}
+    directory.abandon()
+    again = reopen(directory).logs[A]
+    assert (again.log_start_offset, again.high_watermark, again.recovery_point) == (2, 4, 3)
+
+
+@pytest.mark.parametrize("name", ["recovery-point", "replication", "log-start"])
+def test_a_damaged_checkpoint_is_done_without(directory: LogDirectory, name: str) -> None:
+    directory.close()
+    (Path(directory.path) / f"{name}-offset-checkpoint").write_text("nonsense")
+    assert values_of(read_all(reopen(directory).logs[A])) == [b"1", b"2", b"3"]
+
+
+def test_a_topic_id_that_was_lost_is_none(directory: LogDirectory) -> None:
+    directory.close()
+    (Path(directory.path) / "a-0" / "partition.metadata").write_bytes(b"")
+    assert reopen(directory).logs[A].topic_id is None
+
+
+def test_what_is_no_partition_is_left_alone(directory: LogDirectory) -> None:
+    (Path(directory.path) / "lost+found").mkdir()
+    (Path(directory.path) / "notes-0").write_text("a file")
+    directory.close()
+    assert set(reopen(directory).logs) == {A, B}
+
+
+def test_a_partition_is_created_once(directory: LogDirectory) -> None:
+    assert directory.create_log(A, uuid.uuid4(), LogConfig(), NOW) is directory.logs[A]
+    assert directory.logs[A].topic_id == TOPIC_ID
+
+
+def test_a_partition_that_cannot_be_created_leaves_nothing(tmp_path: Path) -> None:
+    disk = FaultyFileSystem()
+    directory = open_directory(tmp_path / "data", file_system=disk)
+    disk.open_error = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(LogFailure):
+        directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    assert not (tmp_path / "data" / "a-0").exists()
+    disk.open_error = None
+    append(directory.create_log(A, TOPIC_ID, LogConfig(), NOW), batch(b"1"))
+
+
+def test_a_deleted_partition_can_be_created_again_at_once(directory: LogDirectory) -> None:
+    held = directory.logs[A].read(0, 1000, upper_bound=3)
+    pending = directory.delete_log(A)
+    assert os.path.isdir(pending.path)
+    log = directory.create_log(A, uuid.uuid4(), LogConfig(), NOW)
+    assert log.end_offset == 0
+    pending.run()
+    assert not os.path.exists(pending.path)
+    assert values_of(records_in(bytes_of(held))) == [b"1", b"2", b"3"]
+
+
+def test_a_deletion_that_a_stop_interrupted_is_finished(directory: LogDirectory) -> None:
+    pending = directory.delete_log(A)
+    directory.close()
+    assert set(reopen(directory).logs) == {B}
+    assert not os.path.exists(pending.path)
+
+
+def test_a_cut_log_is_recovered_from_the_cut(directory: LogDirectory) -> None:
+    flush_log(directory.logs[A])
+    directory.start_checkpoint().write()
+    directory.truncate_log(A, 1, NOW).run()
+    assert read_offsets(f"{directory.path}/recovery-point-offset-checkpoint")[A] == 1
+    assert values_of(read_all(directory.logs[A])) == [b"1"]
+
+
+def test_without_a_last_sync_the_stop_was_not_clean(tmp_path: Path) -> None:
+    disk = FaultyFileSystem()
+    directory = open_directory(tmp_path / "data", file_system=disk)
+    append(directory.create_log(A, TOPIC_ID, LogConfig(), NOW), batch(b"1"))
+    error = OSError(errno.EIO, "Input/output error")
+    fsync = disk.fsync
+    failed = False
+
+    def fsync_failing_once(fd: int) -> None:
+        nonlocal failed
+        if not failed:
+            failed = True
+            raise error
+        fsync(fd)
+
+    disk.fsync = fsync_failing_once  # type: ignore[method-assign]
+    directory.close()
+    again = reopen(directory)
+    assert not again.was_clean
+    assert values_of(read_all(again.logs[A])) == [b"1"]
