@@ -19,7 +19,7 @@ from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position
 from protocol.records.errors import RecordsError
 from storage.config import MAX_INT64, LogConfig, TimestampType
 from storage.errors import LogFailure, OffsetOutOfRange, OffsetsOutOfOrder, StorageError
-from storage.file_names import DELETED, SWAP
+from storage.file_names import CLEANED, DELETED, SWAP
 from storage.flush import PendingDeletion, PendingFlush
 from storage.indexes.transaction_index import AbortedTransaction
 from storage.leader_epochs import LeaderEpochs
@@ -30,6 +30,7 @@ from storage.recovery import rebuild_producer_state
 from storage.segment import MAX_RELATIVE_OFFSET, FileSlice, Segment
 from storage.segments import Segments
 from storage.snapshots import Snapshots
+from storage.swap import PendingSwap
 from storage.time_lookup import FoundOffset, find_in_segment
 from storage.topic_partition import TopicPartition
 from storage.validation import check_client_batch, check_one_batch, rewrite, rewrites
@@ -68,14 +69,19 @@ class Log:
         # Up to here the log is on disk for sure, so that recovery need not look at it.
         self.recovery_point = recovery_point
         self.high_watermark = high_watermark
+        # Up to here the log has been compacted. None: it never was.
+        self.first_dirty_offset: int | None = None
         self.last_flush_ms = 0
+        # How often records were cut off from the end.
+        self.truncations = 0
+        self.in_use = True
         self._open_files = open_files
         self._file_system = open_files.file_system
         self._snapshots = snapshots
         self._folder_changed = True
         self._is_new = False
-        self._truncations = 0
         self._failure: LogFailure | None = None
+        self._swap: PendingSwap | None = None
         self._roll_jitter_ms = 0
         # The position of the last upper bound that a reader was held to: it is asked for again and again.
         self._known_bound: tuple[Segment, int, int] | None = None
@@ -89,7 +95,12 @@ class Log:
     def config(self, config: LogConfig) -> None:
         self._config = config
         self._rewrites = rewrites(config)
-        self._roll_jitter_ms = random.randrange(min(config.segment_jitter_ms, config.segment_ms) or 1)
+        self._roll_jitter_ms = random.randrange(min(config.segment_jitter_ms, config.max_segment_ms) or 1)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a disk failed in a way after which only a restart can say what is on it."""
+        return self._failure is not None
 
     @property
     def size(self) -> int:
@@ -206,14 +217,15 @@ class Log:
         config = self._config
         segment = self.segments.active
         room = config.segment_bytes - segment.size
+        max_age = config.max_segment_ms - self._roll_jitter_ms
         first_timestamp = segment.first_timestamp
         if first_timestamp is None:
             roll_after = MAX_INT64
         elif first_timestamp >= 0:
-            roll_after = first_timestamp + config.segment_ms - self._roll_jitter_ms
+            roll_after = first_timestamp + max_age
         else:
             # Without timestamps the segment's age goes by the clock.
-            roll_after = MAX_INT64 if now_ms - segment.created_ms <= config.segment_ms - self._roll_jitter_ms else -2
+            roll_after = MAX_INT64 if now_ms - segment.created_ms <= max_age else -2
         if segment.indexes_full(config.segment_index_bytes):
             room = 0
         return room, roll_after, segment.base_offset + MAX_RELATIVE_OFFSET
@@ -329,16 +341,49 @@ class Log:
         self._snapshots.delete_up_to(self.segments.first.base_offset - 1)
         return PendingDeletion(self._file_system, self.folder, paths)
 
-    def replace_segments(self, new: Segment, old: Sequence[Segment]) -> PendingDeletion:
-        """Put a compacted segment in the place of those it was made of.
+    def start_swap(self, base_offset: int, sizes: dict[str, int], old: Sequence[Segment]) -> PendingSwap:
+        """Begin to put a compacted segment in the place of those it was made of.
 
-        Its files are complete and synced and have the ending `.swap`; the folder is synced, too. From here on a crash
-        at any moment ends with the new segment in place: whoever opens the folder finishes the work.
+        Its files are complete and synced and end in `.cleaned`; `sizes` are theirs. `sync` the result on any thread,
+        then call `finish_swap`. It is cancelled if the log loses records before that.
         """
-        paths = self._remove(old)
-        new.rename(SWAP, "")
-        self.segments.add(new)
+        new = Segment(self.folder, base_offset, self._open_files, sizes, old[0].created_ms, suffix=CLEANED)
+        swap = PendingSwap(self._file_system, new, old)
+        swap.start()
+        self._swap = swap
+        return swap
+
+    def finish_swap(self, swap: PendingSwap) -> PendingDeletion:
+        """Let the compacted segment take its place.
+
+        Nothing changes in memory before all files have their names. If one cannot be renamed, the old segments can
+        still be read, the next start will have the new one, and until then the log takes no more records.
+        """
+        self._swap = None
+        try:
+            if swap.error is not None:
+                raise swap.error
+            for segment in swap.old:
+                segment.rename("", DELETED)
+            swap.new.rename(SWAP, "")
+        except OSError as error:
+            self._failure = LogFailure(f"{self.topic_partition}: could not be compacted: {error}")
+            raise self._failure from None
+        paths = []
+        for segment in swap.old:
+            self.segments.remove(segment)
+            paths += segment.drop()
+            if segment.base_offset != swap.new.base_offset:
+                self._snapshots.delete(segment.base_offset)
+        self.segments.add(swap.new)
+        self._folder_changed = True
+        self._known_bound = None
         return PendingDeletion(self._file_system, self.folder, paths)
+
+    def _cancel_swap(self) -> None:
+        if self._swap is not None:
+            self._swap.cancel()
+            self._swap = None
 
     def truncate_to(self, offset: int, now_ms: int) -> PendingDeletion:
         """Cut off the batch that holds `offset`, and all after it."""
@@ -370,6 +415,7 @@ class Log:
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def _remove(self, doomed: Sequence[Segment]) -> list[str]:
+        self._cancel_swap()
         paths = []
         for segment in doomed:
             self.segments.remove(segment)
@@ -381,12 +427,22 @@ class Log:
 
     def _forget_position(self) -> None:
         """A flush that is under way may have synced what is being cut off now, and not what takes its place."""
-        self._truncations += 1
+        self.truncations += 1
         self._known_bound = None
+        self._cancel_swap()
+
+    def lower_known_offsets(self, offset: int) -> bool:
+        """The log will be cut at `offset`. Say whether it was known to be on disk or to be compacted beyond that."""
+        lower = offset < self.recovery_point
+        self.recovery_point = min(self.recovery_point, offset)
+        if self.first_dirty_offset is not None and offset < self.first_dirty_offset:
+            self.first_dirty_offset = offset
+            lower = True
+        return lower
 
     def _end_at(self, offset: int) -> None:
         self.end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
+        self.lower_known_offsets(offset)
         self.high_watermark = min(self.high_watermark, offset)
         self.leader_epochs.truncate_from_end(offset)
         self._snapshots.delete_after(offset)
@@ -421,7 +477,7 @@ class Log:
             handles.append(Handle(self._file_system, os.path.join(self.folder, PARTITION_METADATA)))
             folders.append(os.path.dirname(self.folder))
             self._is_new = False
-        return PendingFlush(self._file_system, handles, folders, self.end_offset, self._truncations)
+        return PendingFlush(self._file_system, handles, folders, self.end_offset, self.truncations)
 
     def finish_flush(self, pending: PendingFlush, now_ms: int) -> None:
         """Take note of what is on disk now.
@@ -433,7 +489,7 @@ class Log:
             self._failure = LogFailure(f"{self.topic_partition}: could not be synced: {pending.error}")
             raise self._failure
         self.last_flush_ms = now_ms
-        if pending.generation == self._truncations:
+        if pending.generation == self.truncations:
             self.recovery_point = max(self.recovery_point, pending.end_offset)
 
     def sync_creation_with_next_flush(self) -> None:
@@ -448,5 +504,6 @@ class Log:
 
     def drop_files(self) -> None:
         """Close all files as they are. The log is not to be used any more."""
+        self.in_use = False
         for segment in self.segments:
             segment.drop()
