@@ -36,8 +36,4 @@ def endpoints_for(broker: Broker, connection: Connection) -> list[BrokerEndpoint
 def _own_address(connection: Connection) -> tuple[str, int]:
     config = connection.listener.config
     host, port = connection.local_address
-    if config.advertised_host:
-        host = config.advertised_host
-    if config.advertised_port is not None:
-        port = config.advertised_port or connection.listener.port
-    return host.removeprefix("::ffff:"), port
+    return config.advertised_host or host, config.advertised_port or port

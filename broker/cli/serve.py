@@ -17,6 +17,7 @@ from broker import logs
 from broker.broker import Broker, CannotStart
 from broker.clock import SystemClock
 from broker.config import BrokerConfig, ConfigError
+from broker.server.addresses import host_and_port
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +63,7 @@ async def _serve(config: BrokerConfig) -> None:
     await broker.start()
     try:
         listener = broker.server.listeners[0]
-        host = f"[{listener.host}]" if ":" in listener.host else listener.host
-        print(f"barnabas ready on {host}:{listener.port}", flush=True)
+        print(f"barnabas ready on {host_and_port(listener.host, listener.port)}", flush=True)
         await stopped.wait()
     finally:
         await broker.stop()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
+from broker.server.addresses import host_and_port, unmapped
 from broker.server.buffers import SMALLEST
 from protocol.api import ApiKey
 from protocol.errors import ProtocolError
@@ -72,7 +73,8 @@ class Connection:
         self._socket = sock
         self.listener = listener
         self.peer = peer
-        self.local_address: tuple[str, int] = sock.getsockname()[:2]
+        host, port = sock.getsockname()[:2]
+        self.local_address: tuple[str, int] = (unmapped(host), port)
         self.active_at = server.clock.monotonic()
         self.closed = False
         self.requests: deque[Request] = deque()
@@ -91,7 +93,7 @@ class Connection:
 
     @property
     def name(self) -> str:
-        return f"{self.peer[0]}:{self.peer[1]}"
+        return host_and_port(*self.peer)
 
     # --- receiving ---
 
@@ -204,9 +206,9 @@ class Connection:
 
     def client_id_of(self, raw: memoryview, length: int) -> str:
         """A client id, which is the same in every request of a connection, so it is decoded once."""
+        if len(raw) != length:
+            raise ProtocolError("a request header is cut short")
         if raw != self._client_id_bytes:
-            if len(raw) != length:
-                raise ProtocolError("a request header is cut short")
             try:
                 self._client_id = str(raw, "utf-8")
             except UnicodeDecodeError:
@@ -268,6 +270,7 @@ class Connection:
         return sent
 
     def _on_writable(self) -> None:
+        self.active_at = self._server.clock.monotonic()
         self.send()
         self.carry_on()
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
-
-import structlog
 
 from broker.server.request import Request
 from protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
@@ -22,14 +21,12 @@ from protocol.varint import read_uvarint
 if TYPE_CHECKING:
     from broker.server.connection import Connection, Output
 
-log = structlog.get_logger()
-
 _PREFIX: Final = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 _SIZE_AND_CORRELATION_ID: Final = struct.Struct(">ii")
 
-# A handler is a plain function that returns its answer, or None if it answers later through the request; or a coroutine
-# function, which runs as a task of its own.
-Handler = Callable[[Request, Any], Message | Awaitable[Message | None] | None]
+# A handler returns its answer; or None if it answers later through the request; or a coroutine that does either, and
+# runs as a task of its own.
+Handler = Callable[[Request, Any], Message | Coroutine[Any, Any, Message | None] | None]
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,12 @@ class UnknownRequest(ProtocolError):
 class Route:
     """How one version of one API is decoded, handled and answered. Made when it is first asked for."""
 
-    __slots__ = ("_decode", "_encode", "_flexible_answer", "flexible", "handle", "key", "runs_as_task", "version")
+    __slots__ = ("_decode", "_encode", "_flexible_answer", "flexible", "handle", "key", "version")
 
     def __init__(self, api: Api, version: int) -> None:
         self.key = api.key
         self.version = version
         self.handle = api.handle
-        self.runs_as_task = asyncio.iscoroutinefunction(api.handle)
         self.flexible = request_header_version(api.key, version) == 2
         self._decode = decoder(request_type(api.key), version)
         self._encode = encoder(response_type(api.key), version)
@@ -129,27 +125,17 @@ class Dispatcher:
         if route.flexible:
             pos = _skip_header_tags(frame, pos)
         message = route.decode(frame, pos)
-        if route.runs_as_task:
-            task = asyncio.get_running_loop().create_task(self._run(request, message))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            return
         try:
             answer = route.handle(request, message)
         except Exception:
-            self._failed(request)
-        else:
-            if answer is not None:
-                request.answer(answer)  # type: ignore[arg-type]
-
-    async def _run(self, request: Request, message: Message) -> None:
-        try:
-            answer = await request.route.handle(request, message)  # type: ignore[misc]
-        except Exception:
-            self._failed(request)
-        else:
-            if answer is not None:
-                request.answer(answer)
+            request.failed()
+            return
+        if isinstance(answer, CoroutineType):
+            task = asyncio.get_running_loop().create_task(_answer_later(request, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif answer is not None:
+            request.answer(answer)  # type: ignore[arg-type]
 
     def _new_route(self, key: int, version: int) -> Route:
         try:
@@ -167,15 +153,20 @@ class Dispatcher:
         row = self.apis[ApiKey.API_VERSIONS].advertised
         request.answer(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row]))
 
-    def _failed(self, request: Request) -> None:
-        """A handler raised what it should not have: say so in the log, and cost nobody but this client anything."""
-        log.exception("request failed", api=request.api_key.api_name, version=request.version)
-        request.fail("its request could not be handled")
-
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _answer_later(request: Request, handling: Coroutine[Any, Any, Message | None]) -> None:
+    try:
+        answer = await handling
+    except Exception:
+        request.failed()
+        return
+    if answer is not None:
+        request.answer(answer)
 
 
 def _skip_header_tags(frame: memoryview, pos: int) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from broker.config import Listener as ListenerConfig
+from broker.server.addresses import host_and_port, unmapped
 from broker.server.connection import Connection
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Listener:
             if not self._server.has_room():
                 return
             try:
-                sock, address = self._socket.accept()
+                sock, (host, port, *_) = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -52,11 +54,11 @@ class Listener:
                     self._server.out_of_descriptors(error)
                     return
                 raise
-            self._begin(sock, address[:2])
+            self._begin(sock, (unmapped(host), port))
 
     def _begin(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         if not self._server.has_room_for(peer[0]):
-            log.warning("connection refused", peer=f"{peer[0]}:{peer[1]}", reason="max.connections.per.ip is reached")
+            log.warning("connection refused", peer=host_and_port(*peer), reason="max.connections.per.ip is reached")
             sock.close()
             return
         config = self._server.config
@@ -80,11 +82,21 @@ class Listener:
 
 def _bind(host: str, port: int, backlog: int) -> socket.socket:
     """Bind to a host name or address; an empty host means all interfaces, of both families where the system can."""
-    if not host and socket.has_dualstack_ipv6():
-        sock = socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
-    else:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        sock = socket.create_server(address[:2], family=family, backlog=backlog)
+    try:
+        if not host and socket.has_dualstack_ipv6():
+            sock = socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
+        else:
+            family, address = _resolve(host, port)
+            sock = socket.create_server(address, family=family, backlog=backlog)
+    except OSError as error:
+        reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise OSError(error.errno, f"{host_and_port(host, port)}: {reason}") from error
     sock.setblocking(False)
     return sock
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """One address of a host: an IPv4 one if it has any, which is what clients on the JVM try first, too."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return family, (str(address[0]), port)

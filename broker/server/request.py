@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import structlog
+
 from protocol.api import ApiKey
 from protocol.schema import Message
 
 if TYPE_CHECKING:
     from broker.server.connection import Connection, Output
     from broker.server.dispatch import Route
+
+log = structlog.get_logger()
 
 
 class Request:
@@ -39,13 +43,22 @@ class Request:
         return self.route.version
 
     def answer(self, message: Message) -> None:
-        self.output = self.route.encode(self.correlation_id, message)
-        self.connection.answered(self)
+        try:
+            self.output = self.route.encode(self.correlation_id, message)
+        except Exception:
+            self.failed()
+        else:
+            self.connection.answered(self)
 
     def drop_answer(self) -> None:
         """This request has no answer, as a Produce with acks=0."""
         self.output = ()
         self.connection.answered(self)
+
+    def failed(self) -> None:
+        """Something raised what it should not have: say so in the log, and cost nobody but this client anything."""
+        log.exception("request failed", api=self.api_key.api_name, version=self.version)
+        self.fail("its request could not be handled")
 
     def fail(self, reason: str) -> None:
         """Close the connection, as Kafka does where no answer could say what is wrong."""
