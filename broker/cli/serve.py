@@ -56,6 +56,7 @@ async def _serve(config: BrokerConfig) -> None:
     for warning in config.warnings:
         log.warning(warning)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(logs.loop_failed)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, stopped.set)

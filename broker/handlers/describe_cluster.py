@@ -46,6 +46,4 @@ def _refusal(endpoint_type: int) -> DescribeClusterResponse:
         )
     else:
         error, text = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"There is no endpoint type {endpoint_type}."
-    return DescribeClusterResponse(
-        error_code=error, error_message=text, endpoint_type=endpoint_type, cluster_id="", controller_id=-1, brokers=[]
-    )
+    return DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=[])

@@ -9,9 +9,11 @@ A topic that is created because a client named it is there when the answer goes 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
 
 from broker.controller.images import TopicImage
+from broker.controller.topic_names import is_internal, problem_with_name
 from broker.endpoints import endpoints_for
 from broker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from broker.server.request import Request
@@ -30,17 +32,40 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: MetadataRequest) -> MetadataResponse | None:
+def handle(
+    broker: Broker, request: Request, message: MetadataRequest
+) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+    if not _is_valid(request.version, message.topics or []):
+        return _refusal(message)
     missing = _to_create(broker, request.version, message)
     if missing:
-        broker.spawn(_create_and_answer(broker, request, message, missing))
-        return None
+        return _create_and_answer(broker, request, message, missing)
     return _answer(broker, request, message, {})
 
 
-async def _create_and_answer(broker: Broker, request: Request, message: MetadataRequest, missing: list[str]) -> None:
+async def _create_and_answer(
+    broker: Broker, request: Request, message: MetadataRequest, missing: list[str]
+) -> MetadataResponse:
     errors = await broker.auto_create_topics(missing)
-    request.answer(_answer(broker, request, message, errors))
+    return _answer(broker, request, message, errors)
+
+
+def _is_valid(version: int, topics: list[MetadataRequestTopic]) -> bool:
+    """Versions 10 and 11 have a field for the id already, and take no id yet."""
+    by_id = any(topic.topic_id != ZERO_UUID for topic in topics)
+    if by_id:
+        return version >= 12
+    return all(topic.name is not None for topic in topics)
+
+
+def _refusal(message: MetadataRequest) -> MetadataResponse:
+    """One topic that is not valid spoils the whole request."""
+    error = ErrorCode.INVALID_REQUEST
+    topics = [
+        MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=[])
+        for topic in message.topics or ()
+    ]
+    return MetadataResponse(brokers=[], topics=topics, error_code=error)
 
 
 def _to_create(broker: Broker, version: int, message: MetadataRequest) -> list[str]:
@@ -49,8 +74,15 @@ def _to_create(broker: Broker, version: int, message: MetadataRequest) -> list[s
         return []
     if version >= 4 and not message.allow_auto_topic_creation:
         return []
-    names = {topic.name for topic in message.topics if topic.name is not None}
+    names, _ = _names_and_ids(message.topics)
     return [name for name in names if broker.cluster.topic(name) is None]
+
+
+def _names_and_ids(topics: list[MetadataRequestTopic]) -> tuple[Iterable[str], Iterable[bytes]]:
+    """What a request asks for, once each. Beside an id, names count for nothing."""
+    ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
+    names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
+    return () if ids else names, ids
 
 
 def _answer(
@@ -60,7 +92,9 @@ def _answer(
     if message.topics is None or (request.version == 0 and not message.topics):
         topics = [_found(broker, image, operations) for image in broker.cluster.topics.values()]
     else:
-        topics = [_asked_for(broker, request.version, topic, operations, errors) for topic in message.topics]
+        names, ids = _names_and_ids(message.topics)
+        topics = [_by_name(broker, name, operations, errors) for name in names]
+        topics += [_by_id(broker, topic_id, operations) for topic_id in ids]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=e.broker_id, host=e.host, port=e.port, rack=e.rack)
@@ -75,23 +109,25 @@ def _answer(
     )
 
 
-def _asked_for(
-    broker: Broker, version: int, topic: MetadataRequestTopic, operations: int, errors: dict[str, ErrorCode]
-) -> MetadataResponseTopic:
-    by_id = topic.topic_id != ZERO_UUID
-    if by_id if version < 12 else not by_id and topic.name is None:
-        return _missing(ErrorCode.INVALID_REQUEST, topic.name or "", ZERO_UUID)
-    image = broker.cluster.topic_by_id(topic.topic_id) if by_id else broker.cluster.topic(topic.name or "")
+def _by_name(broker: Broker, name: str, operations: int, errors: dict[str, ErrorCode]) -> MetadataResponseTopic:
+    image = broker.cluster.topic(name)
     if image is not None:
         return _found(broker, image, operations)
-    if by_id:
-        return _missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic.topic_id)
-    error = errors.get(topic.name or "", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return _missing(error, topic.name or "", ZERO_UUID)
+    error = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if problem_with_name(name) else error,
+        name=name,
+        is_internal=is_internal(name),
+        partitions=[],
+        topic_authorized_operations=operations,
+    )
 
 
-def _missing(error: ErrorCode, name: str | None, topic_id: bytes) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=[])
+def _by_id(broker: Broker, topic_id: bytes, operations: int) -> MetadataResponseTopic:
+    image = broker.cluster.topic_by_id(topic_id)
+    if image is not None:
+        return _found(broker, image, operations)
+    return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[])
 
 
 def _found(broker: Broker, image: TopicImage, operations: int) -> MetadataResponseTopic:
