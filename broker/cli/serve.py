@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -21,12 +22,21 @@ from broker.server.addresses import host_and_port
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--listen", metavar="HOST:PORT", help="where clients connect; port 0 takes a free one")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", type=_address, help="where clients connect; port 0 takes a free one"
+    )
     parser.add_argument("--data", metavar="DIR", help="where topics and their records are kept")
     parser.add_argument("--config", metavar="FILE", help="a server.properties, with Kafka's names")
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="one more setting, with Kafka's name"
     )
+
+
+def _address(text: str) -> str:
+    _, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    return text
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,6 +73,9 @@ async def _serve(config: BrokerConfig) -> None:
     broker = Broker(config, SystemClock(loop), loop)
     await broker.start()
     try:
+        # What is there now stays. The path of a request makes no cycles, so the collector need not look often.
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
         listener = broker.server.listeners[0]
         print(f"barnabas ready on {host_and_port(listener.host, listener.port)}", flush=True)
         await stopped.wait()

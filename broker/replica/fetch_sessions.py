@@ -20,6 +20,7 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _LAST_EPOCH: Final = 2**31 - 1
+_IN_MEMORY: Final = (bytes, bytearray, memoryview)
 # For how long a session is safe from others that want its place.
 EVICTION_MS: Final = 120_000
 
@@ -75,7 +76,7 @@ def size_of(answer: PartitionData) -> int:
     records = answer.records
     if records is None:
         return 0
-    return len(records) if isinstance(records, bytes | bytearray | memoryview) else records.size
+    return len(records) if isinstance(records, _IN_MEMORY) else records.size
 
 
 Partitions = dict[PartitionKey, FetchedPartition]

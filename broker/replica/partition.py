@@ -35,10 +35,7 @@ class Appender(Protocol):
         """The records that were given with `place` are committed, or refused."""
 
 
-class _Append(NamedTuple):
-    records: memoryview
-    appender: Appender
-    place: Any
+_Append = tuple[memoryview, Appender, Any]  # the records, who appends them, and under which place
 
 
 class _Written(NamedTuple):
@@ -102,7 +99,7 @@ class Partition:
         """Append with whatever else arrives in this turn of the loop. `records` must stay as they are till then."""
         if not self._queued:
             self._replicas.append_soon(self)
-        self._queued.append(_Append(records, appender, place))
+        self._queued.append((records, appender, place))
 
     def append_queued(self, now_ms: int) -> None:
         appends, self._queued = self._queued, []

@@ -218,13 +218,15 @@ class Connection:
 
     # --- sending ---
 
-    def answered(self, request: Request) -> None:
+    def answered(self) -> None:
         """Put in line the answers that are ready, in the order of their requests."""
         if self.closed:
             return
         requests = self.requests
         while requests and requests[0].output is not None:
-            for part in requests.popleft().output or ():
+            request = requests.popleft()
+            request.on_abandon = None
+            for part in request.output or ():
                 last = self._out[-1] if self._out else None
                 if type(last) is bytearray and type(part) is bytearray:
                     last += part
@@ -242,14 +244,14 @@ class Connection:
         try:
             while out and budget > 0:
                 part = out[0]
-                if isinstance(part, bytearray | memoryview):
+                if isinstance(part, FileSlice):
+                    sent = self._send_file(part, budget)
+                else:
                     sent = self._socket.send(part, _MSG_MORE if len(out) > 1 else 0)
                     if sent < len(part):
                         out[0] = memoryview(part)[sent:]
                         break
                     out.popleft()
-                else:
-                    sent = self._send_file(part, budget)
                 budget -= sent
         except (BlockingIOError, InterruptedError):
             pass

@@ -59,20 +59,16 @@ class UnknownRequest(ProtocolError):
 class Route:
     """How one version of one API is decoded, handled and answered. Made when it is first asked for."""
 
-    __slots__ = ("_decode", "_encode", "_flexible_answer", "flexible", "handle", "key", "version")
+    __slots__ = ("_encode", "_flexible_answer", "decode", "flexible", "handle", "key", "version")
 
     def __init__(self, api: Api, version: int) -> None:
         self.key = api.key
         self.version = version
         self.handle = api.handle
         self.flexible = request_header_version(api.key, version) == 2
-        self._decode = decoder(request_type(api.key), version)
+        self.decode = decoder(request_type(api.key), version)
         self._encode = encoder(response_type(api.key), version)
         self._flexible_answer = response_header_version(api.key, version) == 1
-
-    def decode(self, frame: memoryview, pos: int) -> Message:
-        # Bytes after the message are let pass, as Kafka does: librdkafka sends some with Metadata.
-        return self._decode(frame, pos)[0]
 
     def encode(self, correlation_id: int, message: Message) -> Output:
         """A whole frame, in the parts in which it is sent."""
@@ -124,7 +120,8 @@ class Dispatcher:
         connection.requests.append(request)
         if route.flexible:
             pos = _skip_header_tags(frame, pos)
-        message = route.decode(frame, pos)
+        # Bytes after the message are let pass, as Kafka does: librdkafka sends some with Metadata.
+        message, _ = route.decode(frame, pos)
         try:
             answer = route.handle(request, message)
         except Exception:
@@ -171,7 +168,9 @@ async def _answer_later(request: Request, handling: Coroutine[Any, Any, Message 
 
 def _skip_header_tags(frame: memoryview, pos: int) -> int:
     try:
+        if frame[pos] == 0:
+            return pos + 1
         count, pos = read_uvarint(frame, pos)
-        return skip_tagged_fields(frame, pos, count) if count else pos
+        return skip_tagged_fields(frame, pos, count)
     except IndexError:
         raise ProtocolError("a request header is cut short") from None

@@ -90,7 +90,7 @@ def _bind(host: str, port: int, backlog: int) -> socket.socket:
             sock = socket.create_server(address, family=family, backlog=backlog)
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        raise OSError(error.errno, f"{host_and_port(host, port)}: {reason}") from error
+        raise OSError(f"{host_and_port(host, port)}: {reason}") from error
     sock.setblocking(False)
     return sock
 

@@ -24,11 +24,12 @@ class Request:
     handler set it, is called when the connection goes away first; an answer after that goes nowhere.
     """
 
-    __slots__ = ("client_id", "connection", "correlation_id", "on_abandon", "output", "route")
+    __slots__ = ("client_id", "connection", "correlation_id", "on_abandon", "output", "route", "version")
 
     def __init__(self, connection: Connection, route: Route, correlation_id: int, client_id: str | None) -> None:
         self.connection = connection
         self.route = route
+        self.version = route.version
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.output: Output | None = None
@@ -38,22 +39,18 @@ class Request:
     def api_key(self) -> ApiKey:
         return self.route.key
 
-    @property
-    def version(self) -> int:
-        return self.route.version
-
     def answer(self, message: Message) -> None:
         try:
             self.output = self.route.encode(self.correlation_id, message)
         except Exception:
             self.failed()
         else:
-            self.connection.answered(self)
+            self.connection.answered()
 
     def drop_answer(self) -> None:
         """This request has no answer, as a Produce with acks=0."""
         self.output = ()
-        self.connection.answered(self)
+        self.connection.answered()
 
     def failed(self) -> None:
         """Something raised what it should not have: say so in the log, and cost nobody but this client anything."""

@@ -31,6 +31,7 @@ class Server:
         self.config = config
         self.clock = clock
         self.loop = loop
+        self.request_max_bytes = config.socket_request_max_bytes
         self.buffers = BufferPool()
         self.dispatcher = Dispatcher(apis)
         self.listeners: list[Listener] = []
@@ -39,10 +40,6 @@ class Server:
         self._to_send: list[Connection] = []
         self._idle_timer: Timer | None = None
         self._stopping = False
-
-    @property
-    def request_max_bytes(self) -> int:
-        return self.config.socket_request_max_bytes
 
     def bind(self) -> None:
         """Take the addresses of all listeners, or none: a caller may still give up before anyone connects."""
