@@ -12,12 +12,12 @@ import structlog
 
 from broker.apis import served_by
 from broker.clock import Clock
-from broker.config import BrokerConfig, TopicConfig, new_topic_config
+from broker.config import BrokerConfig, ConfigError, TopicConfig, new_topic_config
 from broker.config.log_config import log_config
 from broker.controller.controller import Controller
 from broker.controller.create_topics import NewTopic
 from broker.controller.images import BrokerImage, Endpoint
-from broker.controller.view import ClusterView
+from broker.controller.view import ClusterChange, ClusterView
 from broker.registry.embedded import EmbeddedRegistry
 from broker.registry.errors import RegistryError
 from broker.replica.fetch_sessions import FetchSessions
@@ -80,6 +80,7 @@ class Broker:
 
     async def _start_parts(self, folder: str) -> None:
         self.cluster = ClusterView(self.registry)
+        self._follow_settings()
         try:
             directory = LogDirectory(
                 folder,
@@ -114,6 +115,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             lambda: self.config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
+        self.cluster.subscribe(self._on_change)
         self.producer_ids = ProducerIds(self.registry, self.config.node_id)
         self._housekeeping = Housekeeping(self.config, self.replicas)
         self._housekeeping.start()
@@ -130,6 +132,23 @@ class Broker:
         self.replicas.directory.close()
         await self.registry.close()
         log.info("stopped")
+
+    def _on_change(self, change: ClusterChange) -> None:
+        if change.broker_configs:
+            self._follow_settings()
+            self.replicas.reconfigure()
+
+    def _follow_settings(self) -> None:
+        """Let the settings hold that were altered at run-time, now or before this start.
+
+        They were checked when they were altered. If they have come to contradict what the file says since then, the
+        broker goes on without them.
+        """
+        cluster_wide, this_broker = (self.cluster.broker_configs(whose) for whose in (None, self.config.node_id))
+        try:
+            self.config.set_dynamic(cluster_wide, this_broker)
+        except ConfigError as error:
+            log.error("altered settings have no effect", problems=error.problems)
 
     def _log_config_of(self, topic: str) -> LogConfig:
         image = self.cluster.topic(topic)

@@ -40,14 +40,14 @@ def alter_topic_config(
 ) -> dict[str, str]:
     """A topic's overrides after IncrementalAlterConfigs."""
     altered = _apply(overrides, operations, TOPIC_SETTINGS)
-    TopicConfig(altered, broker)
+    TopicConfig(altered, broker).check()
     return altered
 
 
 def replace_topic_config(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
     """A topic's overrides after AlterConfigs, which gives all of them anew."""
     overrides = _without_nulls(configs)
-    TopicConfig(overrides, broker)
+    TopicConfig(overrides, broker).check()
     return overrides
 
 

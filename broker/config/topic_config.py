@@ -23,7 +23,7 @@ class TopicConfig(TopicSettings):
     """Each setting is an attribute: `config.retention_ms`. It stays as it is; an alteration makes a new one."""
 
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-        """InvalidConfigError if the overrides are wrong, by themselves or with what the broker says."""
+        """InvalidConfigError if an override is wrong by itself."""
         self.overrides = dict(overrides)
         self._broker = broker
         values = {}
@@ -43,9 +43,12 @@ class TopicConfig(TopicSettings):
         if problems:
             raise InvalidConfigError("; ".join(problems))
         self.__dict__.update(values)
-        self._check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """InvalidConfigError if the settings contradict one another.
+
+        That is asked when a topic is altered. A topic that was right then is served on, whatever became of its broker.
+        """
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise InvalidConfigError(
                 f"min.compaction.lag.ms is {self.min_compaction_lag_ms}, but it must not be larger than "

@@ -1,0 +1,54 @@
+"""The kinds of things that have settings, and those among them whose settings cannot be altered here."""
+
+from collections.abc import Collection
+from enum import IntEnum
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.describe import ConfigEntry, ConfigSource
+from broker.config.values import ConfigType
+
+
+class ResourceType(IntEnum):
+    """A kind of resource, with its number in requests about settings."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+# What a group of the consumer protocol takes from its broker.
+_GROUP_SETTINGS = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms", "consumer.assignment.interval.ms")
+
+
+def _unaltered(name: str, value: str, type: ConfigType, documentation: str) -> ConfigEntry:
+    return ConfigEntry(name, value, ConfigSource.DEFAULT_CONFIG, False, False, type, documentation, ())
+
+
+_CLIENT_METRICS = (
+    _unaltered("interval.ms", "300000", ConfigType.INT, "How often clients push their metrics."),
+    _unaltered("match", "", ConfigType.LIST, "Which clients are meant; all of them if nothing is said."),
+    _unaltered("metrics", "", ConfigType.LIST, "The names of the metrics that are wanted, or how these begin."),
+)
+
+# There is one logger, and its level stays as it is.
+_LOGGERS = (
+    ConfigEntry("root", "INFO", ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, True, False, ConfigType.UNKNOWN, "", ()),
+)
+LOGGERS = frozenset(entry.name for entry in _LOGGERS)
+
+
+def describe_group(broker: BrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """The settings of any group: what the broker says about groups."""
+    wanted = [name for name in _GROUP_SETTINGS if names is None or name in names]
+    return [broker.describe([f"group.{name}"])[0]._replace(name=name, read_only=False) for name in wanted]
+
+
+def describe_client_metrics(names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """The settings of any subscription to client metrics."""
+    return [entry for entry in _CLIENT_METRICS if names is None or entry.name in names]
+
+
+def describe_loggers(names: Collection[str] | None = None) -> list[ConfigEntry]:
+    return [entry for entry in _LOGGERS if names is None or entry.name in names]

@@ -1,0 +1,47 @@
+"""AlterConfigs (key 33): give topics or brokers new settings in place of all that were set for them.
+
+All versions say the same; version 2 is flexible. A setting that is not named goes back to its default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.config import replace_broker_config, replace_topic_config
+from broker.config_resources import Alteration, Outcome, Resource, alter
+from broker.server.request import Request
+from protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(broker: Broker, request: Request, message: AlterConfigsRequest) -> AlterConfigsResponse:
+    wanted = [_alteration(broker, resource) for resource in message.resources]
+    outcomes = await alter(broker, wanted, message.validate_only)
+    return AlterConfigsResponse(responses=[_answer(outcome) for outcome in outcomes])
+
+
+def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
+    configs = {config.name: config.value for config in resource.configs}
+    return Alteration(
+        Resource(resource.resource_type, resource.resource_name),
+        names=[config.name for config in resource.configs],
+        without_value=[config.name for config in resource.configs if config.value is None],
+        for_topic=lambda _: replace_topic_config(configs, broker.config),
+        for_broker=lambda _, cluster_wide: replace_broker_config(configs, broker.config, cluster_wide=cluster_wide),
+    )
+
+
+def _answer(outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+        resource_type=outcome.resource.type,
+        resource_name=outcome.resource.name,
+    )

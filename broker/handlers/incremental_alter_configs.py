@@ -1,0 +1,51 @@
+"""IncrementalAlterConfigs (key 44): set or delete single settings, append to lists or subtract from them.
+
+Both versions say the same; version 1 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.config import Operation, OperationKind, alter_broker_config, alter_topic_config
+from broker.config_resources import Alteration, Outcome, Resource, alter
+from broker.server.request import Request
+from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(
+    broker: Broker, request: Request, message: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    wanted = [_alteration(broker, resource) for resource in message.resources]
+    outcomes = await alter(broker, wanted, message.validate_only)
+    return IncrementalAlterConfigsResponse(responses=[_answer(outcome) for outcome in outcomes])
+
+
+def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
+    operations = [Operation(config.config_operation, config.name, config.value) for config in resource.configs]
+    return Alteration(
+        Resource(resource.resource_type, resource.resource_name),
+        names=[name for _, name, _ in operations],
+        without_value=[name for kind, name, value in operations if value is None and kind != OperationKind.DELETE],
+        for_topic=lambda present: alter_topic_config(present, operations, broker.config),
+        for_broker=lambda present, cluster_wide: alter_broker_config(
+            present, operations, broker.config, cluster_wide=cluster_wide
+        ),
+    )
+
+
+def _answer(outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+        resource_type=outcome.resource.type,
+        resource_name=outcome.resource.name,
+    )
