@@ -1,0 +1,41 @@
+"""The command's front door: what it says to somebody who has not read anything yet."""
+
+from importlib.metadata import entry_points, version
+
+import pytest
+
+from broker.cli import main
+
+
+def test_the_distribution_installs_it_as_barnabas():
+    (command,) = entry_points(group="console_scripts", name="barnabas")
+    assert command.load() is main
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"barnabas {version('barnabas')}\n"
+
+
+def test_without_a_command_it_says_which_there_are(capsys):
+    assert main([]) == 2
+    said = capsys.readouterr().out
+    assert "usage: barnabas" in said
+    assert "run a broker" in said
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["serve", "--nonsense"]])
+def test_a_word_that_it_does_not_know_is_named(arguments, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+    assert "nonsense" in capsys.readouterr().err
+
+
+def test_help_for_serve_names_its_options(capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["serve", "--help"])
+    assert exit.value.code == 0
+    said = capsys.readouterr().out
+    for option in ("--listen HOST:PORT", "--data DIR", "--config FILE", "--set KEY=VALUE"):
+        assert option in said

@@ -1,0 +1,23 @@
+import pytest
+
+from protocol.api import ApiKey
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire import Wire
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A broker of the test's own, with an empty data directory."""
+    with BrokerProcess(tmp_path / "data") as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory):
+    """A broker for tests that leave it as they found it. It has one topic, `shared`, of three partitions."""
+    settings = {"num.partitions": "3"}
+    with BrokerProcess(tmp_path_factory.mktemp("shared"), settings=settings) as process:
+        with Wire("127.0.0.1", process.port) as wire:
+            wire.ask(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name="shared")]), 12)
+        yield process

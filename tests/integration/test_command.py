@@ -1,0 +1,226 @@
+"""`barnabas serve` as a process: what it prints and where, how it starts and stops, what it refuses."""
+
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from protocol.api import ApiKey
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire import Wire, request_frame
+
+COMMAND = [sys.executable, "-m", "broker.cli", "serve"]
+WITHOUT_EFFECT = "num.network.threads"  # Kafka has it, and nothing here is like it
+
+
+@pytest.fixture
+def start():
+    """Start `barnabas serve` with these arguments and nothing else, and wait for its first line."""
+    processes = []
+
+    def start(*arguments, stderr=subprocess.PIPE):
+        process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True)
+        processes.append(process)
+        return process, process.stdout.readline()
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def refused(*arguments):
+    """Run `barnabas serve` that cannot start; returns its exit code and what it said."""
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=20)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def port_of(line):
+    return int(line.rpartition(":")[2])
+
+
+def describe_cluster(port, host="127.0.0.1"):
+    with Wire(host, port) as wire:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=False)
+        return wire.ask(ApiKey.DESCRIBE_CLUSTER, request, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_line_when_it_is_ready_and_a_clean_end_on_a_signal(start, tmp_path, number):
+    process, line = start("--listen", "127.0.0.1:0", "--data", str(tmp_path))
+    assert re.fullmatch(r"barnabas ready on 127\.0\.0\.1:[1-9][0-9]*\n", line)
+    assert describe_cluster(port_of(line)).error_code == 0
+    process.send_signal(number)
+    printed, logged = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert printed == ""
+    assert "Traceback" not in logged
+
+
+def test_it_ends_although_clients_are_connected_and_requests_under_way(start, tmp_path):
+    process, line = start("--listen", "127.0.0.1:0", "--data", str(tmp_path))
+    with Wire("127.0.0.1", port_of(line)) as idle, Wire("127.0.0.1", port_of(line)) as busy:
+        busy.send(request_frame(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 12)[:-1])
+        process.terminate()
+        assert process.communicate(timeout=10)[0] == ""
+        assert process.returncode == 0
+        assert idle.receive() is None
+        assert busy.receive() is None
+
+
+def test_what_it_knew_is_there_after_a_restart(broker):
+    with Wire("127.0.0.1", broker.port) as wire:
+        wire.ask(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name="kept")]), 12)
+        before = wire.ask(ApiKey.METADATA, MetadataRequest(topics=None), 12)
+    broker.stop()
+    broker.start()
+    with Wire("127.0.0.1", broker.port) as wire:
+        after = wire.ask(ApiKey.METADATA, MetadataRequest(topics=None), 12)
+    assert [topic.name for topic in after.topics] == ["kept"]
+    assert after == before
+
+
+def test_logs_are_json_where_nobody_watches(tmp_path):
+    with BrokerProcess(tmp_path, settings={WITHOUT_EFFECT: "3"}) as broker:
+        with Wire("127.0.0.1", broker.port) as wire:
+            wire.send(b"nonsense")
+            assert wire.receive() is None
+    entries = [json.loads(line) for line in broker.log.splitlines()]
+    assert {"warning", "info"} <= {entry["level"] for entry in entries}
+    assert all(entry["timestamp"].endswith("Z") for entry in entries)
+    (closed,) = [entry for entry in entries if entry["event"] == "connection closed"]
+    assert closed["peer"].startswith("127.0.0.1:")
+    assert "a frame of" in closed["reason"]
+
+
+def test_logs_are_for_people_on_a_terminal(start, tmp_path):
+    terminal, end = pty.openpty()
+    process, line = start("--listen", "127.0.0.1:0", "--data", str(tmp_path), f"--set={WITHOUT_EFFECT}=3", stderr=end)
+    os.close(end)
+    assert line.startswith("barnabas ready on ")
+    process.terminate()
+    process.communicate(timeout=10)
+    shown = b""
+    while chunk := read_terminal(terminal):
+        shown += chunk
+    os.close(terminal)
+    first = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()[0]
+    assert re.fullmatch(rf"\d\d:\d\d:\d\d\.\d+ \[warning *\] .*{WITHOUT_EFFECT}.*", first)
+
+
+def read_terminal(terminal):
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how a terminal says that its other end is closed
+        return b""
+
+
+def test_a_second_broker_on_the_same_data_directory_is_refused(broker):
+    code, said = refused("--listen", "127.0.0.1:0", "--data", str(broker.data))
+    assert code == 1
+    assert said.startswith("barnabas: ")
+    assert str(broker.data) in said
+    assert "in use" in said
+    assert describe_cluster(broker.port).error_code == 0
+
+
+def test_a_killed_broker_leaves_its_data_directory_free(broker):
+    broker.kill()
+    broker.start()
+    assert describe_cluster(broker.port).error_code == 0
+
+
+def test_a_port_that_is_taken_is_named(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, said = refused("--listen", address, "--data", str(tmp_path))
+    assert code == 1
+    assert said == f"barnabas: cannot listen: {address}: Address already in use\n"
+
+
+def test_a_host_that_does_not_exist_is_named(tmp_path):
+    code, said = refused("--listen", "no-such-host.invalid:9092", "--data", str(tmp_path))
+    assert code == 1
+    assert said.startswith("barnabas: cannot listen: no-such-host.invalid:9092: ")
+
+
+def test_a_data_directory_that_cannot_be_one_is_named(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    code, said = refused("--listen", "127.0.0.1:0", "--data", str(file))
+    assert code == 1
+    assert said.startswith(f"barnabas: cannot use the data directory {file}: ")
+
+
+def test_settings_that_are_wrong_keep_it_from_starting(tmp_path):
+    data = tmp_path / "data"
+    code, said = refused("--data", str(data), "--set", "no.such.setting=1", "--set", "num.partitions=many")
+    assert code == 2
+    assert "no.such.setting" in said
+    assert "num.partitions" in said
+    assert not data.exists()
+
+
+def test_names_that_mean_nothing_here_are_accepted_with_one_warning(tmp_path):
+    settings = {WITHOUT_EFFECT: "3", "controller.quorum.voters": "1@localhost:9093"}
+    with BrokerProcess(tmp_path, settings=settings) as broker:
+        (warning,) = [entry for entry in map(json.loads, broker.log.splitlines()) if entry["level"] == "warning"]
+    assert all(name in warning["event"] for name in settings)
+
+
+def test_the_command_line_wins_over_the_file_and_the_last_word_over_the_first(start, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"""
+        node.id = 5
+        broker.rack = from the file
+        listeners = PLAINTEXT://127.0.0.1:1
+        log.dirs = {tmp_path / "other"}
+        """
+    )
+    _, line = start(
+        *("--config", str(file), "--set", "node.id=6", "--set", "node.id=7"),
+        *("--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")),
+    )
+    (broker,) = describe_cluster(port_of(line)).brokers
+    assert (broker.broker_id, broker.rack) == (7, "from the file")
+    assert (tmp_path / "data").exists()
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_file_alone_will_do(start, tmp_path):
+    """A server.properties such as people have for Apache Kafka, its controller and all."""
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"""
+        process.roles=broker,controller
+        node.id=1
+        controller.quorum.bootstrap.servers=localhost:9093
+        listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://:9093
+        inter.broker.listener.name=PLAINTEXT
+        controller.listener.names=CONTROLLER
+        listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+        num.network.threads=3
+        num.io.threads=8
+        socket.send.buffer.bytes=102400
+        socket.request.max.bytes=104857600
+        log.dirs={tmp_path / "data"}
+        num.partitions=1
+        offsets.topic.replication.factor=1
+        transaction.state.log.replication.factor=1
+        log.retention.hours=168
+        """
+    )
+    _, line = start("--config", str(file))
+    (broker,) = describe_cluster(port_of(line)).brokers
+    assert (broker.broker_id, broker.port) == (1, port_of(line))
+    assert (tmp_path / "data").exists()
