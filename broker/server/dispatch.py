@@ -6,6 +6,7 @@ import asyncio
 import struct
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,7 +96,7 @@ class Dispatcher:
     def __init__(self, apis: Sequence[Api]) -> None:
         self.apis = {api.key: api for api in apis}
         self._routes: dict[tuple[int, int], Route] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Message | None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Begin a request. Raises ProtocolError if the frame cannot be understood, which ends its connection."""
@@ -128,11 +129,23 @@ class Dispatcher:
             request.failed()
             return
         if isinstance(answer, CoroutineType):
-            task = asyncio.get_running_loop().create_task(_answer_later(request, answer))
+            task = asyncio.get_running_loop().create_task(answer)
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._handled, request))
         elif answer is not None:
             request.answer(answer)  # type: ignore[arg-type]
+
+    def _handled(self, request: Request, task: asyncio.Task[Message | None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        try:
+            answer = task.result()
+        except Exception:
+            request.failed()
+            return
+        if answer is not None:
+            request.answer(answer)
 
     def _new_route(self, key: int, version: int) -> Route:
         try:
@@ -154,16 +167,6 @@ class Dispatcher:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-async def _answer_later(request: Request, handling: Coroutine[Any, Any, Message | None]) -> None:
-    try:
-        answer = await handling
-    except Exception:
-        request.failed()
-        return
-    if answer is not None:
-        request.answer(answer)
 
 
 def _skip_header_tags(frame: memoryview, pos: int) -> int:

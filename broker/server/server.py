@@ -11,6 +11,7 @@ import structlog
 
 from broker.clock import Clock, Timer
 from broker.config import BrokerConfig
+from broker.server.addresses import addresses_of
 from broker.server.buffers import BufferPool
 from broker.server.connection import Connection
 from broker.server.dispatch import Api, Dispatcher
@@ -94,7 +95,11 @@ class Server:
         return False
 
     def has_room_for(self, address: str) -> bool:
-        return self._from_address[address] < self.config.max_connections_per_ip
+        limit = self.config.max_connections_per_ip
+        for host, exception in self.config.max_connections_per_ip_overrides.items():
+            if address in addresses_of(host):
+                limit = exception
+        return self._from_address[address] < limit
 
     def out_of_descriptors(self, error: OSError) -> None:
         log.error("accepting failed", reason=error.strerror, connections=len(self.connections))

@@ -1,0 +1,185 @@
+"""The server's limits: how many connections it takes, how long it keeps silent ones, and how it ends."""
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.server.dispatch import Api
+from broker.server.server import Server
+from protocol.api import ApiKey
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tests.broker.server.harness import Client, connected, frame, serving
+from tests.support.manual_clock import ManualClock
+
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+AT_ONCE = Api(ApiKey.HEARTBEAT, lambda request, message: HeartbeatResponse())
+
+
+@asynccontextmanager
+async def connected_from(address, server):
+    """A client whose own address is another one of this machine's."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.listeners[0].port, local_addr=(address, 0))
+    except OSError:
+        pytest.skip(f"this system has no {address}")
+    client = Client(reader, writer)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+async def test_when_max_connections_is_reached_the_next_one_waits_until_one_goes():
+    async with serving(AT_ONCE, max_connections=2) as server:
+        async with connected(server) as first, connected(server) as second:
+            await first.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+            await second.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+            async with connected(server) as third:
+                third.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+                for _ in range(20):
+                    await second.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+                assert len(server.connections) == 2
+                first.close()
+                assert (await third.answer(ApiKey.HEARTBEAT))[0] == 1
+                assert len(server.connections) == 2
+
+
+async def test_max_connections_counts_those_of_all_listeners():
+    names = {"listeners": "A://127.0.0.1:0,B://127.0.0.1:0", "inter_broker_listener_name": "A"}
+    names["listener_security_protocol_map"] = "A:PLAINTEXT,B:PLAINTEXT"
+    async with serving(AT_ONCE, max_connections=1, **names) as server, connected(server) as first:
+        await first.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.listeners[1].port)
+        second = Client(reader, writer)
+        second.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        for _ in range(20):
+            await first.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        assert len(server.connections) == 1
+        first.close()
+        await second.answer(ApiKey.HEARTBEAT)
+        second.close()
+
+
+async def test_max_connections_per_ip_refuses_one_more_from_the_same_address():
+    async with serving(AT_ONCE, max_connections_per_ip=1) as server, connected(server) as first:
+        await first.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        with capture_logs() as logs:
+            async with connected(server) as second:
+                assert await second.closed()
+        assert [(entry["event"], entry["reason"]) for entry in logs] == [
+            ("connection refused", "max.connections.per.ip is reached")
+        ]
+        async with connected_from("127.0.0.2", server) as other:
+            await other.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        await first.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+
+
+async def test_a_connection_that_went_makes_room_for_its_address():
+    async with serving(AT_ONCE, max_connections_per_ip=1) as server:
+        for _ in range(3):
+            async with connected(server) as client:
+                await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+                (connection,) = server.connections
+                connection.close()
+                assert await client.closed()
+
+
+@pytest.mark.parametrize("exception", ["127.0.0.1:2", "localhost:2"])
+async def test_an_address_may_be_an_exception_from_max_connections_per_ip(exception):
+    async with serving(
+        AT_ONCE, max_connections_per_ip=0, max_connections_per_ip_overrides=f"192.0.2.1:5,{exception}"
+    ) as server:
+        async with connected(server) as first, connected(server) as second, connected(server) as third:
+            await first.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+            await second.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+            assert await third.closed()
+
+
+async def test_a_connection_that_is_silent_for_longer_than_connections_max_idle_ms_is_closed():
+    clock = ManualClock()
+    async with serving(AT_ONCE, clock=clock, connections_max_idle_ms=60_000) as server:
+        async with connected(server) as silent, connected(server) as busy:
+            await silent.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+            for _ in range(3):
+                clock.advance(19)
+                await busy.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+            assert len(server.connections) == 2
+            with capture_logs() as logs:
+                clock.advance(10)
+            assert [entry["reason"] for entry in logs] == ["idle"]
+            assert await silent.closed()
+            await busy.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+
+
+async def test_who_waits_for_an_answer_is_not_idle():
+    clock = ManualClock()
+    parked = asyncio.Queue()
+    api = Api(ApiKey.HEARTBEAT, lambda request, message: parked.put_nowait(request))
+    async with serving(api, clock=clock, connections_max_idle_ms=60_000) as server, connected(server) as client:
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        request = await parked.get()
+        clock.advance(600)
+        request.answer(HeartbeatResponse())
+        await client.answer(ApiKey.HEARTBEAT)
+
+
+async def test_nobody_is_idle_without_a_limit():
+    clock = ManualClock()
+    async with serving(AT_ONCE, clock=clock, connections_max_idle_ms=-1) as server, connected(server) as client:
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        clock.advance(10**9)
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+
+
+async def test_socket_request_max_bytes_is_the_largest_frame_that_is_read():
+    size = len(frame(ApiKey.HEARTBEAT, HEARTBEAT)) - 4
+    async with serving(AT_ONCE, socket_request_max_bytes=size) as server, connected(server) as client:
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        with capture_logs() as logs:
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, client_id="test!"))
+            assert await client.closed()
+        assert logs[0]["reason"] == f"a frame of {size + 1} bytes"
+
+
+async def test_stopping_closes_listeners_and_connections_and_ends_what_is_under_way():
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def forever(request, message):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with serving(Api(ApiKey.HEARTBEAT, forever)) as server, connected(server) as client:
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        await begun.wait()
+        port = server.listeners[0].port
+        await server.stop()
+        assert await client.closed()
+        assert ended.is_set()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+
+
+async def test_either_all_listeners_are_bound_or_none():
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as free:
+        taken_port, free_port = taken.getsockname()[1], free.getsockname()[1]
+        free.close()
+        config = BrokerConfig(
+            {
+                "listeners": f"A://127.0.0.1:{free_port},B://127.0.0.1:{taken_port}",
+                "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+                "inter.broker.listener.name": "A",
+            }
+        )
+        server = Server(config, [], SystemClock(loop), loop)
+        with pytest.raises(OSError, match=f"127.0.0.1:{taken_port}: Address already in use"):
+            server.bind()
+        socket.create_server(("127.0.0.1", free_port)).close()
