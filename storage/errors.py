@@ -13,6 +13,7 @@ StorageError
   |     +-- InvalidTransactionState
   |     +-- TransactionCoordinatorFenced
   |     +-- OffsetsOutOfOrder       a follower's batches do not follow on what it has
+  +-- CleaningAborted               a log is not compacted further, this time; it is as it was
   +-- CorruptFile                   a file beside the log does not hold what its format asks for
   +-- DirectoryUnusable
         +-- DirectoryLocked         another process uses it
@@ -85,6 +86,10 @@ class TransactionCoordinatorFenced(AppendRefused):
 
 
 class OffsetsOutOfOrder(AppendRefused):
+    pass
+
+
+class CleaningAborted(StorageError):
     pass
 
 

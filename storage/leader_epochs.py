@@ -19,6 +19,8 @@ class LeaderEpochs:
         self.path = self.path_in(folder)
         self.entries = entries
         self._file_system = file_system
+        # The path of the file, if it changed since it was last synced.
+        self.unsynced: list[str] = []
 
     @staticmethod
     def path_in(folder: str) -> str:
@@ -70,3 +72,4 @@ class LeaderEpochs:
         # Not synced: a crash of the machine makes the log be scanned, and the epochs with it.
         self._file_system.replace_file(self.path, format_epochs(entries), sync=False)
         self.entries = entries
+        self.unsynced = [self.path]

@@ -82,7 +82,6 @@ class Log:
         self._is_new = False
         self._failure: LogFailure | None = None
         self._swap: PendingSwap | None = None
-        self._roll_jitter_ms = 0
         # The position of the last upper bound that a reader was held to: it is asked for again and again.
         self._known_bound: tuple[Segment, int, int] | None = None
         self.config = config
@@ -95,7 +94,8 @@ class Log:
     def config(self, config: LogConfig) -> None:
         self._config = config
         self._rewrites = rewrites(config)
-        self._roll_jitter_ms = random.randrange(min(config.segment_jitter_ms, config.max_segment_ms) or 1)
+        jitter = random.randrange(min(config.segment_jitter_ms, config.max_segment_ms) or 1)
+        self._max_segment_ms = config.max_segment_ms - jitter
 
     @property
     def failed(self) -> bool:
@@ -217,7 +217,7 @@ class Log:
         config = self._config
         segment = self.segments.active
         room = config.segment_bytes - segment.size
-        max_age = config.max_segment_ms - self._roll_jitter_ms
+        max_age = self._max_segment_ms
         first_timestamp = segment.first_timestamp
         if first_timestamp is None:
             roll_after = MAX_INT64
@@ -380,7 +380,7 @@ class Log:
         self._known_bound = None
         return PendingDeletion(self._file_system, self.folder, paths)
 
-    def _cancel_swap(self) -> None:
+    def cancel_swap(self) -> None:
         if self._swap is not None:
             self._swap.cancel()
             self._swap = None
@@ -415,7 +415,7 @@ class Log:
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def _remove(self, doomed: Sequence[Segment]) -> list[str]:
-        self._cancel_swap()
+        self.cancel_swap()
         paths = []
         for segment in doomed:
             self.segments.remove(segment)
@@ -429,7 +429,7 @@ class Log:
         """A flush that is under way may have synced what is being cut off now, and not what takes its place."""
         self.truncations += 1
         self._known_bound = None
-        self._cancel_swap()
+        self.cancel_swap()
 
     def lower_known_offsets(self, offset: int) -> bool:
         """The log will be cut at `offset`. Say whether it was known to be on disk or to be compacted beyond that."""
@@ -463,20 +463,20 @@ class Log:
 
     def start_flush(self) -> PendingFlush:
         """Begin to bring the log to disk as it is now: `sync` the result on any thread, then call `finish_flush`."""
-        handles = []
-        for segment in self.segments.from_offset(self.recovery_point):
-            segment.save_indexes()
-            handles.append(segment.handle)
-            handles += [Handle(self._file_system, index.path) for index in segment.indexes if index.has_file]
-        handles += [Handle(self._file_system, path) for path in self._snapshots.take_unsynced()]
-        if os.path.exists(self.leader_epochs.path):
-            handles.append(Handle(self._file_system, self.leader_epochs.path))
-        folders = [self.folder] if self._folder_changed else []
-        self._folder_changed = False
+        segments = self.segments.from_offset(self.recovery_point)
+        indexes = [index for segment in segments for index in segment.save_indexes()]
+        paths = [index.path for index in indexes] + self._snapshots.unsynced + self.leader_epochs.unsynced
+        folders = [self.folder] if paths or self._folder_changed else []
         if self._is_new:
-            handles.append(Handle(self._file_system, os.path.join(self.folder, PARTITION_METADATA)))
+            paths.append(os.path.join(self.folder, PARTITION_METADATA))
             folders.append(os.path.dirname(self.folder))
-            self._is_new = False
+        handles = [segment.handle for segment in segments] + [Handle(self._file_system, path) for path in paths]
+        # All files are open, so that nothing can fail any more before they are synced.
+        self._folder_changed = self._is_new = False
+        self._snapshots.unsynced = []
+        self.leader_epochs.unsynced = []
+        for index in indexes:
+            index.synced = True
         return PendingFlush(self._file_system, handles, folders, self.end_offset, self.truncations)
 
     def finish_flush(self, pending: PendingFlush, now_ms: int) -> None:
@@ -505,5 +505,8 @@ class Log:
     def drop_files(self) -> None:
         """Close all files as they are. The log is not to be used any more."""
         self.in_use = False
+        if self._swap is not None:
+            # Its files are in the hands of whoever opens the folder next.
+            self._swap.cancelled = True
         for segment in self.segments:
             segment.drop()

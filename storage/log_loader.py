@@ -68,7 +68,9 @@ def open_log(
     segments = _find_segments(folder, files, open_files, now_ms, known.log_start_offset)
     snapshots = Snapshots(folder, file_system, files.get(SNAPSHOT_SUFFIX, ()))
     log_start_offset = max(known.log_start_offset, segments.first.base_offset)
-    leader_epochs = LeaderEpochs(folder, file_system, _read_epochs(folder, segments))
+    trusted = list(segments) if clean else segments.before(known.recovery_point)
+    stored_epochs = _read_epochs(folder)
+    epochs = _epochs_in(trusted) if stored_epochs is None else list(stored_epochs)
 
     if clean:
         _rebuild_missing_indexes(segments, snapshots, config)
@@ -76,11 +78,11 @@ def open_log(
         state = rebuild_producer_state(segments, snapshots, end_offset)
         recovery_point = end_offset
     else:
-        epochs = list(leader_epochs.entries)
         end_offset, state = _recover(topic_partition, segments, snapshots, config, known.recovery_point, epochs)
-        if epochs != leader_epochs.entries:
-            leader_epochs.replace(epochs)
         recovery_point = min(known.recovery_point, end_offset)
+    leader_epochs = LeaderEpochs(folder, file_system, epochs)
+    if epochs != stored_epochs:
+        leader_epochs.replace(epochs)
 
     high_watermark = min(max(known.high_watermark, log_start_offset), end_offset)
     state.forget_replicated_transactions(high_watermark)
@@ -185,12 +187,17 @@ def _find_segments(folder: str, files: _Files, open_files: OpenFiles, now_ms: in
     )
 
 
-def _read_epochs(folder: str, segments: Segments) -> list[EpochEntry]:
-    """The leader epochs, from their file or, if that is damaged, from the log."""
+def _read_epochs(folder: str) -> list[EpochEntry] | None:
+    """The leader epochs in their file; None if it is damaged."""
     try:
         return read_epochs(LeaderEpochs.path_in(folder))
     except CorruptFile as error:
         logger.warning("leader epochs lost", error=str(error))
+        return None
+
+
+def _epochs_in(segments: Iterable[Segment]) -> list[EpochEntry]:
+    """The leader epochs that the batches themselves tell of."""
     epochs: list[EpochEntry] = []
     for segment in segments:
         for _, header in segment.headers():
@@ -235,7 +242,7 @@ def _recover(
     """
     doubtful = segments.from_offset(recovery_point)
     first = doubtful[0]
-    sound = [segment for segment in segments if segment.base_offset < first.base_offset]
+    sound = segments.before(recovery_point)
     if sound:
         _rebuild_missing_indexes(Segments(sound), snapshots, config)
     snapshots.delete_after(first.base_offset)

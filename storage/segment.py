@@ -205,9 +205,11 @@ class Segment:
             and all(index.size % index.ENTRY_SIZE == 0 for index in self.indexes)
         )
 
-    def save_indexes(self) -> None:
+    def save_indexes(self) -> list[IndexFile]:
+        """Bring the index files up to date, and give those that are to be synced."""
         for index in self.indexes:
             index.save()
+        return [index for index in self.indexes if not index.synced]
 
     def finish_time_index(self) -> None:
         if self._max_timestamp is not None:

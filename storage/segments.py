@@ -30,6 +30,10 @@ class Segments:
         """The segment that would hold `offset`, and those after it."""
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]
 
+    def before(self, offset: int) -> list[Segment]:
+        """The segments before the one that would hold `offset`."""
+        return self._segments[: max(bisect_right(self._base_offsets, offset) - 1, 0)]
+
     def floor(self, offset: int) -> Segment:
         """The segment that would hold `offset`: the last one to begin at or before it, or the first of all."""
         if offset >= self.active.base_offset:

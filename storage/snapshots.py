@@ -21,7 +21,8 @@ class Snapshots:
         self._folder = folder
         self._file_system = file_system
         self.offsets = sorted(offsets)
-        self._unsynced: list[int] = []
+        # The paths of those that were written and not synced yet.
+        self.unsynced: list[str] = []
 
     def path(self, offset: int) -> str:
         return offset_file(self._folder, offset, SNAPSHOT_SUFFIX)
@@ -31,13 +32,7 @@ class Snapshots:
         self._file_system.write_file(self.path(offset), encode_snapshot(state.snapshot()), sync=False)
         if offset not in self.offsets:
             insort(self.offsets, offset)
-        self._unsynced.append(offset)
-
-    def take_unsynced(self) -> list[str]:
-        """The paths of the snapshots that were written since this was last asked, as far as they still exist."""
-        paths = [self.path(offset) for offset in self._unsynced if offset in self.offsets]
-        self._unsynced = []
-        return paths
+        self.unsynced.append(self.path(offset))
 
     def load_latest(self, up_to: int) -> tuple[int, ProducerState] | None:
         """The latest snapshot that is whole and not past `up_to`, with its offset. Damaged ones are deleted."""
@@ -66,3 +61,4 @@ class Snapshots:
         with contextlib.suppress(FileNotFoundError):
             self._file_system.unlink(self.path(offset))
         self.offsets.remove(offset)
+        self.unsynced = [path for path in self.unsynced if path != self.path(offset)]

@@ -18,7 +18,7 @@ class IndexFile:
     # Whether there is a file when there are no entries.
     EXISTS_EMPTY: ClassVar[bool] = True
 
-    __slots__ = ("_growing", "_handle", "_open_files", "_saved", "base_offset", "path", "size")
+    __slots__ = ("_growing", "_handle", "_open_files", "_saved", "base_offset", "path", "size", "synced")
 
     def __init__(self, path: str, base_offset: int, open_files: OpenFiles, size: int | None = None) -> None:
         """`size` is that of the file, None if there is none."""
@@ -30,6 +30,7 @@ class IndexFile:
         # All entries, while the index grows; the file holds the first `_saved` bytes of them.
         self._growing: bytearray | None = bytearray() if size is None else None
         self._saved = _NO_FILE if size is None else size
+        self.synced = True
 
     @property
     def entries(self) -> int:
@@ -101,6 +102,7 @@ class IndexFile:
         finally:
             file_system.close(fd)
         self._saved = size
+        self.synced = False
 
     def save(self) -> None:
         """Bring the file up to date. It is not synced."""
@@ -116,6 +118,7 @@ class IndexFile:
         finally:
             file_system.close(fd)
         self._saved = self.size
+        self.synced = False
 
     def become_inactive(self) -> None:
         """Nothing more will be appended: write the file and drop the copy in memory."""
