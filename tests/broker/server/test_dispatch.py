@@ -1,0 +1,190 @@
+"""From a frame to its handler and back: the table, odd headers, and handlers of each kind."""
+
+import asyncio
+import struct
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker.server.dispatch import Api, Dispatcher, Route
+from protocol.api import ApiKey, request_type
+from protocol.decoder import decode
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.schema import Versions
+from tests.broker.server.harness import connected, frame, serving
+
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+AT_ONCE = Api(ApiKey.HEARTBEAT, lambda request, message: HeartbeatResponse())
+API_VERSIONS = Api(ApiKey.API_VERSIONS, lambda request, message: ApiVersionsResponse(api_keys=[]))
+
+
+def served_versions(api):
+    return (api.advertised.api_key, api.advertised.min_version, api.advertised.max_version)
+
+
+def test_an_api_is_served_and_advertised_in_every_version_that_is_declared():
+    assert AT_ONCE.served == request_type(ApiKey.HEARTBEAT).versions
+    assert served_versions(AT_ONCE) == (12, 0, 4)
+
+
+def test_an_api_may_be_served_in_fewer_versions():
+    api = Api(ApiKey.HEARTBEAT, AT_ONCE.handle, versions=Versions(1, 3))
+    assert served_versions(api) == (12, 1, 3)
+
+
+async def test_an_api_may_be_advertised_from_a_version_that_is_not_served():
+    api = Api(ApiKey.HEARTBEAT, AT_ONCE.handle, versions=Versions(2, 4), advertised_from=0)
+    assert served_versions(api) == (12, 0, 4)
+    async with serving(api) as server:
+        async with connected(server) as client:
+            await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=2)
+        async with connected(server) as client:
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, version=1))
+            assert await client.closed()
+
+
+def test_a_route_is_made_once():
+    dispatcher = Dispatcher([AT_ONCE])
+    assert dispatcher._new_route(12, 3) is dispatcher._new_route(12, 3)
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_a_handler_gets_the_message_and_knows_its_request(version):
+    seen = []
+
+    def look(request, message):
+        seen.append((request.api_key, request.version, request.client_id, request.correlation_id, message.member_id))
+        return HeartbeatResponse()
+
+    async with serving(Api(ApiKey.HEARTBEAT, look)) as server, connected(server) as client:
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=version, correlation_id=77)
+    assert seen == [(ApiKey.HEARTBEAT, version, "test", 77, "m")]
+
+
+async def test_a_client_id_may_be_missing_or_change_within_a_connection():
+    seen = []
+
+    def look(request, message):
+        seen.append(request.client_id)
+        return HeartbeatResponse()
+
+    names = ["a", "a", None, "", "ä", "a"]
+    async with serving(Api(ApiKey.HEARTBEAT, look)) as server, connected(server) as client:
+        for name in names:
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, client_id=name))
+            await client.answer(ApiKey.HEARTBEAT)
+    assert seen == names
+
+
+async def test_tags_in_a_header_are_passed_over():
+    plain = frame(ApiKey.HEARTBEAT, HEARTBEAT, version=4)
+    header_size = 4 + 10 + len("test")
+    tags = b"\x02" + b"\x00\x03abc" + b"\x85\x01\x00"  # two of them, of three bytes and of none
+    body = plain[4:header_size] + tags + plain[header_size + 1 :]
+    async with serving(AT_ONCE) as server, connected(server) as client:
+        client.send(struct.pack(">i", len(body)) + body)
+        assert (await client.answer(ApiKey.HEARTBEAT, 4))[0] == 1
+
+
+@pytest.mark.parametrize(
+    "tags", [b"", b"\x80", b"\x01", b"\x01\x00\x7f", b"\x01\x00\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff"]
+)
+async def test_tags_in_a_header_that_are_cut_short_end_the_connection(tags):
+    body = struct.pack(">hhih", ApiKey.HEARTBEAT, 4, 1, -1) + tags
+    async with serving(AT_ONCE) as server, connected(server) as client:
+        with capture_logs() as logs:
+            client.send(struct.pack(">i", len(body)) + body)
+            assert await client.closed()
+    assert [entry["event"] for entry in logs] == ["connection closed"]
+
+
+async def test_a_client_id_that_is_cut_short_after_a_whole_one_ends_the_connection():
+    """The id that is there is the one that this connection is known by, so a look at its bytes alone is not enough."""
+    async with serving(API_VERSIONS) as server, connected(server) as client:
+        await client.ask(ApiKey.API_VERSIONS, ApiVersionsRequest())
+        body = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 1, 500) + b"test"
+        client.send(struct.pack(">i", len(body)) + body)
+        assert await client.closed()
+
+
+@pytest.mark.parametrize("version", [-1, 5, 99, 32767])
+async def test_a_version_of_api_versions_that_is_not_served_is_answered_in_version_0s_form(version):
+    async with serving(API_VERSIONS, AT_ONCE) as server, connected(server) as client:
+        body = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 9, -1) + b"\0who knows what"
+        client.send(struct.pack(">i", len(body)) + body)
+        correlation_id, answer = await client.answer(ApiKey.API_VERSIONS, 0)
+        assert correlation_id == 9
+        assert answer.error_code == 35  # UNSUPPORTED_VERSION
+        assert [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys] == [(18, 0, 4)]
+        await client.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), version=0)
+
+
+async def test_a_handler_may_answer_later():
+    parked = asyncio.Queue()
+    api = Api(ApiKey.HEARTBEAT, lambda request, message: parked.put_nowait(request))
+    async with serving(api) as server, connected(server) as client:
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        (await parked.get()).answer(HeartbeatResponse(error_code=27))
+        assert (await client.answer(ApiKey.HEARTBEAT))[1].error_code == 27
+
+
+async def test_a_handler_may_answer_by_a_coroutine_if_it_has_to_wait():
+    async def slowly():
+        await asyncio.sleep(0)
+        return HeartbeatResponse(error_code=27)
+
+    def look(request, message):
+        return HeartbeatResponse() if message.generation_id == 1 else slowly()
+
+    async with serving(Api(ApiKey.HEARTBEAT, look)) as server, connected(server) as client:
+        for generation_id, error_code in ((1, 0), (2, 27), (1, 0)):
+            message = HeartbeatRequest(group_id="g", generation_id=generation_id, member_id="m")
+            assert (await client.ask(ApiKey.HEARTBEAT, message)).error_code == error_code
+
+
+async def test_a_coroutine_may_leave_the_answer_to_somebody_else():
+    parked = asyncio.Queue()
+
+    async def park(request, message):
+        parked.put_nowait(request)
+
+    async with serving(Api(ApiKey.HEARTBEAT, park)) as server, connected(server) as client:
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        request = await parked.get()
+        request.answer(HeartbeatResponse(error_code=27))
+        assert (await client.answer(ApiKey.HEARTBEAT))[1].error_code == 27
+
+
+async def test_a_failing_coroutine_costs_its_client_the_connection():
+    async def broken(request, message):
+        raise RuntimeError("a bug")
+
+    async with serving(Api(ApiKey.HEARTBEAT, broken)) as server, connected(server) as client:
+        with capture_logs() as logs:
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+            assert await client.closed()
+    assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
+    assert (logs[0]["api"], logs[0]["version"], logs[0]["exc_info"]) == ("Heartbeat", 0, True)
+
+
+class Slice:
+    """Stands for records in a file."""
+
+    def __init__(self, size):
+        self.size = size
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_records_that_lie_in_files_are_parts_of_their_own_between_the_bytes_around_them(version):
+    slices = [Slice(5), Slice(7)]
+    partitions = [PartitionData(partition_index=n, high_watermark=1, records=part) for n, part in enumerate(slices)]
+    message = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
+    parts = Route(Api(ApiKey.FETCH, lambda request, message: None), version).encode(3, message)
+    assert [part for part in parts if isinstance(part, Slice)] == slices
+    whole = b"".join(b"x" * part.size if isinstance(part, Slice) else bytes(part) for part in parts)
+    size, correlation_id = struct.unpack_from(">ii", whole)
+    assert (size, correlation_id) == (len(whole) - 4, 3)
+    read = decode(FetchResponse, version, whole[9 if version == 12 else 8 :])
+    assert [bytes(partition.records) for partition in read.responses[0].partitions] == [b"x" * 5, b"x" * 7]
