@@ -1,0 +1,72 @@
+"""Which address a client is told: the advertised one, or else the one by which it came."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.controller.images import BrokerImage, Endpoint
+from broker.endpoints import BrokerEndpoint, endpoints_for
+
+
+def broker(*images: BrokerImage, node_id: int = 0):
+    return SimpleNamespace(
+        config=SimpleNamespace(node_id=node_id),
+        cluster=SimpleNamespace(brokers={image.broker_id: image for image in images}),
+    )
+
+
+def came_by(host: str, port: int, listener: str = "PLAINTEXT", **settings: str):
+    """A connection to this address of a broker with these settings."""
+    names = {name.replace("_", "."): value for name, value in settings.items()}
+    (config,) = (each for each in BrokerConfig(names).broker_listeners if each.name == listener)
+    return SimpleNamespace(listener=SimpleNamespace(name=listener, config=config), local_address=(host, port))
+
+
+OWN = BrokerImage(0, (Endpoint("PLAINTEXT", "PLAINTEXT", "0.0.0.0", 9092),), "r1")
+OTHER = BrokerImage(
+    1, (Endpoint("INSIDE", "PLAINTEXT", "inside", 9092), Endpoint("PLAINTEXT", "PLAINTEXT", "outside", 9093)), "r2"
+)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.7", "::1"])
+def test_by_default_a_client_is_told_the_address_by_which_it_came(host):
+    assert endpoints_for(broker(OWN), came_by(host, 9092)) == [BrokerEndpoint(0, host, 9092, "r1")]
+
+
+def test_an_advertised_address_is_told_to_everyone():
+    connection = came_by("127.0.0.1", 9092, advertised_listeners="PLAINTEXT://broker.example:19092")
+    assert endpoints_for(broker(OWN), connection) == [BrokerEndpoint(0, "broker.example", 19092, "r1")]
+
+
+def test_each_listener_has_an_advertised_address_of_its_own():
+    settings = {
+        "listeners": "PLAINTEXT://:9092,INSIDE://:9093",
+        "advertised_listeners": "PLAINTEXT://outside.example:9092,INSIDE://inside.example:9093",
+        "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+    told = [
+        endpoints_for(broker(OWN), came_by("127.0.0.1", port, name, **settings))[0].host
+        for name, port in (("PLAINTEXT", 9092), ("INSIDE", 9093))
+    ]
+    assert told == ["outside.example", "inside.example"]
+
+
+def test_a_listener_that_advertises_nothing_is_told_as_it_was_reached_although_another_one_advertises():
+    settings = {
+        "listeners": "PLAINTEXT://:9092,INSIDE://:9093",
+        "advertised_listeners": "PLAINTEXT://outside.example:9092",
+        "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+    connection = came_by("192.0.2.7", 9093, "INSIDE", **settings)
+    assert endpoints_for(broker(OWN), connection) == [BrokerEndpoint(0, "192.0.2.7", 9093, "r1")]
+
+
+def test_other_brokers_are_told_by_their_endpoint_of_the_same_listener():
+    found = endpoints_for(broker(OWN, OTHER), came_by("127.0.0.1", 9092))
+    assert found == [BrokerEndpoint(0, "127.0.0.1", 9092, "r1"), BrokerEndpoint(1, "outside", 9093, "r2")]
+
+
+def test_a_broker_without_such_a_listener_is_not_told():
+    other = BrokerImage(1, (Endpoint("INSIDE", "PLAINTEXT", "inside", 9092),))
+    assert [endpoint.broker_id for endpoint in endpoints_for(broker(OWN, other), came_by("127.0.0.1", 9092))] == [0]
