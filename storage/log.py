@@ -171,7 +171,7 @@ class Log:
                 base_offset = write.next_offset
                 assign_position(records, base_offset, header[1], leader_epoch)
                 last_offset = base_offset + last_offset_delta
-                write.add(len(results), records, (last_offset, max_timestamp, size))
+                write.add(records, (last_offset, max_timestamp, size))
                 results.append(AppendResult(base_offset, last_offset, log_append_time))
             except (RecordsError, StorageError) as error:
                 results.append(error)
@@ -202,7 +202,7 @@ class Log:
             write.next_offset = header.base_offset
             if header.producer_id != NO_PRODUCER_ID:
                 write.add_producer(batch, header, AppendOrigin.REPLICATION, 0)
-            write.add(0, batch, (header.last_offset, header.max_timestamp, header.size))
+            write.add(batch, (header.last_offset, header.max_timestamp, header.size))
             results: list[AppendResult | Refusal] = [AppendResult(header.base_offset, header.last_offset)]
             write.finish(results)
             if isinstance(results[0], LogFailure):

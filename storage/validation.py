@@ -4,10 +4,15 @@ All that can be decided by the batch's header is. Records are looked at only whe
 something that the header does not say: keys on a compacted topic, or the very records whose time is out of bounds.
 """
 
+import struct
+
 from protocol.records.batch import (
+    BATCH_LENGTH_POSITION,
     CONTROL_FLAG,
     LENGTH_OVERHEAD,
     LOG_APPEND_TIME_FLAG,
+    MAGIC,
+    MAGIC_POSITION,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
@@ -17,11 +22,14 @@ from protocol.records.batch import (
 )
 from protocol.records.builder import recompress
 from protocol.records.compression import CompressionType, compression_type
-from protocol.records.errors import InvalidRecords
+from protocol.records.errors import CorruptRecords, InvalidRecords, NotOneBatch, RecordsError, UnsupportedMagic
 from protocol.records.record import read_records
 from storage.config import COMPRESSION_TYPES, MAX_INT64, LogConfig, TimestampType
 from storage.errors import InvalidRecord, InvalidTimestamp, RecordBatchTooLarge, RecordError, RecordTooLarge
 
+_LENGTH = struct.Struct(">i")
+# That of an empty record of magic 0.
+_SMALLEST_LENGTH = 14
 _FORBIDDEN_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 _CODEC_MASK = 0x07
 _LAST_CODEC = max(CompressionType)
@@ -29,12 +37,29 @@ _LAST_CODEC = max(CompressionType)
 
 def check_one_batch(records: memoryview) -> BatchHeader:
     """What a leader appends is one batch, whole, undamaged and without gaps."""
-    header = validate_batch(records)
+    try:
+        header = validate_batch(records)
+    except (CorruptRecords, UnsupportedMagic) as error:
+        raise _refusal(records, error) from None
     if LENGTH_OVERHEAD + header[1] != len(records):
-        raise InvalidRecords("a record set must be exactly one batch")
+        raise NotOneBatch("a record set must be exactly one batch")
     if header[12] != header[6] + 1 or header[12] < 1:
         raise InvalidRecords(f"{header.record_count} records with a last offset delta of {header.last_offset_delta}")
     return header
+
+
+def _refusal(records: memoryview, error: RecordsError) -> RecordsError:
+    """What Kafka finds wrong first: a length or a magic that no format has, then that the batch is not whole."""
+    available = len(records)
+    if available >= LENGTH_OVERHEAD:
+        (length,) = _LENGTH.unpack_from(records, BATCH_LENGTH_POSITION)
+        if length < _SMALLEST_LENGTH:
+            return CorruptRecords(f"a batch length of {length}")
+        if available > MAGIC_POSITION and records[MAGIC_POSITION] > MAGIC:
+            return CorruptRecords(f"magic {records[MAGIC_POSITION]}")
+        if available > MAGIC_POSITION and length <= available - LENGTH_OVERHEAD:
+            return error
+    return NotOneBatch(f"no whole batch in {available} bytes")
 
 
 def check_client_batch(records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> None:

@@ -21,7 +21,8 @@ Refusal = RecordsError | StorageError
 class AppendResult(NamedTuple):
     base_offset: int
     last_offset: int
-    # -1 where records keep the time that their producer gave them.
+    # -1 where records keep the time that their producer gave them, except that a batch which was in the log already
+    # comes with its latest time in any case, as from Kafka.
     log_append_time: int = NO_TIMESTAMP
     # The batch was in the log already, at these offsets.
     duplicate: bool = False
@@ -30,7 +31,7 @@ class AppendResult(NamedTuple):
 class PendingWrite:
     """Batches gathered for the active segment. Until `finish` nothing of the log has changed."""
 
-    __slots__ = ("_batches", "_buffers", "_leader_epoch", "_log", "_places", "_update", "next_offset", "size")
+    __slots__ = ("_batches", "_buffers", "_leader_epoch", "_log", "_update", "next_offset", "size")
 
     def __init__(self, log: Log, leader_epoch: int) -> None:
         self.next_offset = log.end_offset
@@ -39,15 +40,12 @@ class PendingWrite:
         self._leader_epoch = leader_epoch
         self._buffers: list[Buffer] = []
         self._batches: list[AppendedBatch] = []
-        # Where the results of these batches stand.
-        self._places: list[int] = []
         self._update: ProducerUpdate | None = None
 
-    def add(self, place: int, records: memoryview, batch: AppendedBatch) -> None:
-        """A batch whose offsets are set, and the place of its result."""
+    def add(self, records: memoryview, batch: AppendedBatch) -> None:
+        """A batch whose offsets are set."""
         self._buffers.append(records)
         self._batches.append(batch)
-        self._places.append(place)
         self.size += batch[2]
         self.next_offset = batch[0] + 1
 
@@ -69,15 +67,15 @@ class PendingWrite:
         if origin is AppendOrigin.CLIENT:
             duplicate = update.find_duplicate(header)
             if duplicate is not None:
-                log_append_time = duplicate.timestamp if header.is_log_append_time else NO_TIMESTAMP
-                return AppendResult(duplicate.first_offset, duplicate.last_offset, log_append_time, duplicate=True)
+                return AppendResult(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, duplicate=True)
         update.add_data(header, self.next_offset, header.max_timestamp, origin)
         return None
 
     def finish(self, results: list[AppendResult | Refusal]) -> None:
         """Write what was gathered, and begin anew.
 
-        If that fails, the log stays as it was and each batch of this write has a LogFailure for its result.
+        If that fails, the log stays as it was and whatever is not in it has a LogFailure for its result: the batches of
+        this write, and repetitions of them.
         """
         log = self._log
         if self._buffers:
@@ -88,8 +86,9 @@ class PendingWrite:
                 segment.append(self._buffers, self.size, self._batches, log.config.index_interval_bytes)
             except OSError as error:
                 failure = LogFailure(f"{log.topic_partition}: {error}")
-                for place in self._places:
-                    results[place] = failure
+                for place, result in enumerate(results):
+                    if isinstance(result, AppendResult) and result.base_offset >= log.end_offset:
+                        results[place] = failure
                 self.next_offset = log.end_offset
             else:
                 log.end_offset = self.next_offset
@@ -98,6 +97,5 @@ class PendingWrite:
                         segment.transaction_index.append(aborted)
             self._buffers = []
             self._batches = []
-            self._places = []
             self.size = 0
         self._update = None

@@ -26,9 +26,9 @@ from protocol.messages.produce import (
 )
 from protocol.records.batch import read_header
 from protocol.records.compression import CompressionType
-from protocol.records.errors import RecordsError
+from protocol.records.errors import CorruptRecords, NotOneBatch, RecordsError, UnsupportedMagic
 from protocol.schema import Records
-from storage.errors import InvalidRecord, InvalidTimestamp
+from storage.errors import InvalidRecord, InvalidTimestamp, LogFailure, RecordBatchTooLarge, RecordTooLarge
 from storage.write import AppendResult, Refusal
 
 if TYPE_CHECKING:
@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 
 _ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7
+# Refusals that do not come with the log start offset: Kafka finds these before it looks at the log.
+_NOT_BY_THE_LOG: Final = (
+    CorruptRecords,
+    LogFailure,
+    NotOneBatch,
+    RecordBatchTooLarge,
+    RecordTooLarge,
+    UnsupportedMagic,
+)
 
 
 def handle(broker: Broker, request: Request, message: ProduceRequest) -> None:
@@ -114,8 +123,9 @@ class _Produce:
 
     def _refused(self, partition: Partition, response: PartitionProduceResponse, error: Refusal) -> None:
         self._fail(response, error_code_of(error), str(error))
-        if isinstance(error, InvalidRecord | InvalidTimestamp):
+        if not isinstance(error, _NOT_BY_THE_LOG):
             response.log_start_offset = partition.log.log_start_offset
+        if isinstance(error, InvalidRecord | InvalidTimestamp):
             response.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=fault.batch_index, batch_index_error_message=fault.message)
                 for fault in error.record_errors

@@ -3,6 +3,7 @@
 RecordsError
   +-- CorruptRecords           a length, a checksum or an encoding does not hold
   +-- InvalidRecords           well-formed, but against the rules
+  |     +-- NotOneBatch        a record set that holds no whole batch, or more than one
   +-- UnsupportedMagic         not a batch of magic 2
   +-- UnsupportedCompression   a codec that does not exist
 """
@@ -17,6 +18,10 @@ class CorruptRecords(RecordsError):
 
 
 class InvalidRecords(RecordsError):
+    pass
+
+
+class NotOneBatch(InvalidRecords):
     pass
 
 

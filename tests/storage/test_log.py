@@ -85,7 +85,7 @@ def test_more_record_sets_than_one_write_takes(log: Log) -> None:
 def test_a_repeated_batch_is_answered_and_not_appended(log: Log) -> None:
     assert append(log, idempotent(0, b"a", b"b"), idempotent(2, b"c")) == [0, 2]
     again, new = log.append([idempotent(0, b"a", b"b"), idempotent(3, b"d")], leader_epoch=0, now_ms=NOW)
-    assert again == AppendResult(0, 1, duplicate=True)
+    assert again == AppendResult(0, 1, NOW, duplicate=True)
     assert new == AppendResult(3, 3)
     assert values_of(read_all(log)) == [b"a", b"b", b"c", b"d"]
 
@@ -93,7 +93,7 @@ def test_a_repeated_batch_is_answered_and_not_appended(log: Log) -> None:
 def test_a_repetition_within_one_call(log: Log) -> None:
     first, again, gap = log.append([idempotent(0), idempotent(0), idempotent(2)], leader_epoch=0, now_ms=NOW)
     assert first == AppendResult(0, 0)
-    assert again == AppendResult(0, 0, duplicate=True)
+    assert again == AppendResult(0, 0, NOW, duplicate=True)
     assert isinstance(gap, OutOfOrderSequence)
 
 
@@ -110,6 +110,19 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path, disk: FaultyFileSy
         disk.write_error = None
     assert append(log, idempotent(1, b"b")) == [1]
     assert values_of(read_all(log)) == [b"a", b"b"]
+
+
+def test_a_repetition_of_what_could_not_be_written_is_not_acknowledged_either(
+    tmp_path: Path, disk: FaultyFileSystem
+) -> None:
+    log = make_log(tmp_path / "topic-0", file_system=disk)
+    append(log, idempotent(0, b"a"))
+    disk.write_error = NO_SPACE
+    in_the_log, new, new_again = log.append(
+        [idempotent(0, b"a"), idempotent(1, b"b"), idempotent(1, b"b")], leader_epoch=0, now_ms=NOW
+    )
+    assert in_the_log == AppendResult(0, 0, NOW, duplicate=True)
+    assert [type(new), type(new_again)] == [LogFailure, LogFailure]
 
 
 def test_a_failed_write_does_not_undo_an_earlier_one_of_the_same_call(tmp_path: Path, disk: FaultyFileSystem) -> None:

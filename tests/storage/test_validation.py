@@ -9,7 +9,13 @@ import pytest
 from protocol.records.batch import read_header, seal, validate_batch
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import CompressionType
-from protocol.records.errors import CorruptRecords, InvalidRecords, UnsupportedCompression, UnsupportedMagic
+from protocol.records.errors import (
+    CorruptRecords,
+    InvalidRecords,
+    NotOneBatch,
+    UnsupportedCompression,
+    UnsupportedMagic,
+)
 from storage.config import TimestampType
 from storage.errors import InvalidRecord, InvalidTimestamp, RecordBatchTooLarge, RecordError, RecordTooLarge
 from storage.log import Log
@@ -36,15 +42,30 @@ def test_a_damaged_batch(log: Log) -> None:
 
 
 def test_a_batch_that_is_cut_short(log: Log) -> None:
-    assert isinstance(refusal(log, batch()[:-1]), CorruptRecords)
+    assert isinstance(refusal(log, batch()[:-1]), NotOneBatch)
 
 
 def test_nothing_at_all(log: Log) -> None:
-    assert isinstance(refusal(log, memoryview(bytearray())), CorruptRecords)
+    assert isinstance(refusal(log, memoryview(bytearray())), NotOneBatch)
 
 
 def test_more_than_one_batch(log: Log) -> None:
-    assert isinstance(refusal(log, memoryview(bytearray(bytes(batch()) * 2))), InvalidRecords)
+    assert isinstance(refusal(log, memoryview(bytearray(bytes(batch()) * 2))), NotOneBatch)
+
+
+def test_a_length_that_no_batch_has(log: Log) -> None:
+    for length in (13, 0, -1):
+        lying = batch()
+        struct.pack_into(">i", lying, 8, length)
+        assert isinstance(refusal(log, lying), CorruptRecords)
+
+
+def test_a_format_that_does_not_exist(log: Log) -> None:
+    for magic in (3, 255):
+        odd = batch()
+        odd[16] = magic
+        assert isinstance(refusal(log, odd), CorruptRecords)
+        assert isinstance(refusal(log, odd[:-1]), CorruptRecords)
 
 
 def test_an_old_format(log: Log) -> None:
