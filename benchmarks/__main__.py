@@ -1,21 +1,33 @@
-"""Run the benchmarks named on the command line, or all of them: `python -m benchmarks codec`."""
+"""Run the benchmarks named on the command line, or all of them: `python -m benchmarks broker --quick`."""
 
+import argparse
 import sys
 from importlib import import_module
 
-# Each is a module here with a function `main` that measures and prints.
-BENCHMARKS = ["codec"]
+# Each is a module with a function `main` that measures and prints.
+BENCHMARKS = {
+    "codec": "benchmarks.codec",
+    "broker": "benchmarks.broker.run",
+}
+# Those whose `main` takes `quick`, to do less of everything.
+HAVE_QUICK = ["broker"]
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in BENCHMARKS]
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks", description="Measure, and print what was measured.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
-        print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}", file=sys.stderr)
-        return 2
-    for name in names or BENCHMARKS:
-        import_module(f"benchmarks.{name}").main()
-    return 0
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
+    for name in options.names or BENCHMARKS:
+        benchmark = import_module(BENCHMARKS[name])
+        if options.quick and name in HAVE_QUICK:
+            benchmark.main(quick=True)
+        else:
+            benchmark.main()
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

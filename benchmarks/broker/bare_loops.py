@@ -1,0 +1,115 @@
+"""The physical limit: what one thread of Python gets through the kernel without any protocol.
+
+The write loop receives, writes what it received to a file and answers with fixed bytes; the send loop answers with
+fixed bytes and a slice of a file by sendfile. Both know the size of a request beforehand and look at nothing. The load
+clients cannot tell them from a broker.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import socket
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+BUFFER_BYTES: Final = 256 * 1024
+SEND_BUFFER_BYTES: Final = 256 * 1024
+SLICE_BYTES: Final = 1024 * 1024
+
+
+@contextmanager
+def write_loop(request_size: int, answer: bytes) -> Iterator[int]:
+    """Its port."""
+    with _process(_receive_and_write, request_size, answer) as port:
+        yield port
+
+
+@contextmanager
+def send_loop(request_size: int, answer_size: int, file_bytes: int) -> Iterator[int]:
+    """Its port. Every answer is the next slice of a file of `file_bytes`, which is in the page cache."""
+    with _process(_send_file, request_size, answer_size, file_bytes) as port:
+        yield port
+
+
+@contextmanager
+def _process(loop: Callable[..., None], *arguments: object) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        process = multiprocessing.get_context("spawn").Process(target=loop, args=(listener, *arguments), daemon=True)
+        process.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            process.kill()
+            process.join()
+
+
+def _receive_and_write(listener: socket.socket, request_size: int, answer: bytes) -> None:
+    buffer = memoryview(bytearray(BUFFER_BYTES))
+    partial: dict[int, int] = {}
+    connections: dict[int, socket.socket] = {}
+    with tempfile.TemporaryFile() as file, select.epoll() as poll:
+        target = file.fileno()
+        poll.register(listener, select.EPOLLIN)
+        while True:
+            for number, _ in poll.poll():
+                if number == listener.fileno():
+                    connection = _accept(listener, poll)
+                    connections[connection.fileno()] = connection
+                    partial[connection.fileno()] = 0
+                    continue
+                connection = connections[number]
+                received = connection.recv_into(buffer)
+                if not received:
+                    poll.unregister(number)
+                    connections.pop(number).close()
+                    continue
+                os.write(target, buffer[:received])
+                requests, partial[number] = divmod(partial[number] + received, request_size)
+                if requests:
+                    connection.send(answer * requests)
+
+
+def _send_file(listener: socket.socket, request_size: int, answer_size: int, file_bytes: int) -> None:
+    head = struct.pack(">i", answer_size)
+    connections: dict[int, socket.socket] = {}
+    sending: dict[int, tuple[int, int]] = {}  # the file's position, and how much is left of the answer
+    following = 0
+    with tempfile.TemporaryFile() as file, select.epoll() as poll:
+        source = file.fileno()
+        os.write(source, bytes(file_bytes))
+        poll.register(listener, select.EPOLLIN)
+        while True:
+            for number, event in poll.poll():
+                if number == listener.fileno():
+                    connection = _accept(listener, poll)
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+                    connections[connection.fileno()] = connection
+                    continue
+                connection = connections[number]
+                if event & select.EPOLLOUT:
+                    position, left = sending[number]
+                    sent = os.sendfile(number, source, position, min(left, SLICE_BYTES))
+                    sending[number] = position + sent, left - sent
+                    if sent == left:
+                        poll.modify(number, select.EPOLLIN)
+                elif connection.recv(request_size):
+                    connection.send(head, socket.MSG_MORE)
+                    sending[number] = following, answer_size
+                    following = (following + answer_size) % file_bytes
+                    poll.modify(number, select.EPOLLOUT)
+                else:
+                    poll.unregister(number)
+                    connections.pop(number).close()
+
+
+def _accept(listener: socket.socket, poll: select.epoll) -> socket.socket:
+    connection, _ = listener.accept()
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    poll.register(connection, select.EPOLLIN)
+    return connection

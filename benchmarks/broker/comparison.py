@@ -1,0 +1,127 @@
+"""The arithmetic of the comparison: percentiles, medians with their spread, ratios round by round."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from statistics import median
+from typing import Any
+
+
+class Better(Enum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table. Its target is a ratio: Barnabas's figure divided by Apache Kafka's."""
+
+    key: str
+    title: str
+    unit: str
+    better: Better
+    target: float | None = None
+
+    def met(self, ratio: float) -> bool | None:
+        if self.target is None:
+            return None
+        return ratio >= self.target if self.better is Better.HIGHER else ratio <= self.target
+
+    def advantage(self, ratio: float) -> float:
+        """How many times better than Apache Kafka, whichever way the figure goes."""
+        return ratio if self.better is Better.HIGHER else 1 / ratio
+
+
+@dataclass(frozen=True)
+class Spread:
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(median(values), min(values), max(values))
+
+
+@dataclass
+class Figures:
+    """What was measured: contestant by contestant, line by line, one value a round."""
+
+    values: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    client_busy: dict[str, dict[str, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def add(self, contestant: str, figures: Mapping[str, float]) -> None:
+        for key, value in figures.items():
+            self.values[contestant][key].append(value)
+
+    def add_client_busy(self, contestant: str, keys: Sequence[str], share: float) -> None:
+        for key in keys:
+            self.client_busy[contestant][key].append(share)
+
+    def of(self, contestant: str, key: str) -> Spread | None:
+        values = self.values.get(contestant, {}).get(key)
+        return Spread.of(values) if values else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line that both brokers were measured on. The ratio is taken within each round, so that a slow one is fair."""
+
+    line: Line
+    kafka: Spread
+    barnabas: Spread
+    ratio: Spread
+    limit: float | None  # the bare loop's figure
+    client_busy: float | None  # the share of the time in which the load client was at work, against Barnabas
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "key": self.line.key,
+            "line": self.line.title,
+            "unit": self.line.unit,
+            "better": self.line.better.value,
+            "kafka": vars(self.kafka),
+            "barnabas": vars(self.barnabas),
+            "ratio": vars(self.ratio),
+            "target": self.line.target,
+            "met": self.line.met(self.ratio.median),
+            "bare_loop": self.limit,
+            "client_busy": self.client_busy,
+        }
+
+
+def compare(lines: Sequence[Line], figures: Figures, *, ours: str, theirs: str, bare: str) -> list[Row]:
+    """A row for each line that has figures of both."""
+    rows = []
+    for line in lines:
+        kafka, barnabas = figures.of(theirs, line.key), figures.of(ours, line.key)
+        if kafka is None or barnabas is None:
+            continue
+        pairs = zip(figures.values[ours][line.key], figures.values[theirs][line.key], strict=True)
+        limit = figures.of(bare, line.key)
+        busy = figures.client_busy[ours][line.key]
+        rows.append(
+            Row(
+                line,
+                kafka,
+                barnabas,
+                ratio=Spread.of([our / their for our, their in pairs]),
+                limit=limit.median if limit else None,
+                client_busy=median(busy) if busy else None,
+            )
+        )
+    return rows
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that so many percent of all values do not exceed."""
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    rank = -(-len(ordered) * percent // 100)  # rounded up
+    return ordered[max(0, int(rank) - 1)]

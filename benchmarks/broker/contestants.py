@@ -1,0 +1,111 @@
+"""The two brokers, both up all the time, each with its usual settings and a data directory of its own."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Final, Self
+
+import psutil
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.apache_kafka import ApacheKafka, knows_a_broker
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire import Wire
+
+KAFKA: Final = "Apache Kafka"
+BARNABAS: Final = "Barnabas"
+BARE: Final = "bare loop"
+
+LATEST: Final = -1
+
+
+class Contestant(AbstractContextManager["Contestant"], ABC):
+    """A broker on a port of 127.0.0.1."""
+
+    name: str
+    port: int
+    seconds_to_ready: float  # from the start of its process to an answer that names a broker
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    @abstractmethod
+    def start(self) -> int:
+        """Start it, wait until it answers, and return the id of its process."""
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._stack = stack
+            self.process = psutil.Process(self.start())
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_seconds(self) -> float:
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def resident_bytes(self) -> int:
+        return int(self.process.memory_info().rss)
+
+    def served_apis(self) -> set[int]:
+        with Wire("127.0.0.1", self.port) as wire:
+            return {api.api_key for api in wire.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0).api_keys}
+
+    def create_topic(self, name: str) -> None:
+        """Have the broker create a topic of one partition by asking for it, and wait until that has a leader."""
+        deadline = time.monotonic() + 30
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+        with Wire("127.0.0.1", self.port) as wire:
+            while time.monotonic() < deadline:
+                (topic,) = wire.ask(ApiKey.METADATA, request, 8).topics
+                if topic.error_code == ErrorCode.NONE and all(each.leader_id >= 0 for each in topic.partitions):
+                    return
+                time.sleep(0.01)  # nothing tells a client that an election is over; asking is all there is
+        raise TimeoutError(f"{self.name} did not create {name}")
+
+    def end_offset(self, topic: str) -> int:
+        partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)])
+        with Wire("127.0.0.1", self.port) as wire:
+            (answer,) = wire.ask(ApiKey.LIST_OFFSETS, request, 5).topics
+        offset: int = answer.partitions[0].offset
+        return offset
+
+
+class Kafka(Contestant):
+    name = KAFKA
+
+    def start(self) -> int:
+        kafka = self._stack.enter_context(ApacheKafka())
+        self.port = kafka.port
+        self.seconds_to_ready = kafka.start_seconds or 0.0
+        return kafka.pid
+
+
+class Barnabas(Contestant):
+    name = BARNABAS
+
+    def start(self) -> int:
+        data = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="barnabas-"))
+        began = time.monotonic()
+        broker = self._stack.enter_context(BrokerProcess(Path(data)))
+        self.port = broker.port
+        if not knows_a_broker(self.port):
+            raise RuntimeError(f"the broker says that it is ready, but does not answer:\n{broker.log}")
+        self.seconds_to_ready = time.monotonic() - began
+        return broker.process.pid

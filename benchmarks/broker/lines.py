@@ -1,0 +1,260 @@
+"""What is measured: the lines of the table with their targets, and the pieces of work that give them their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.broker import bare_loops, end_to_end, frames, java_tools, librdkafka, raw_fetch, small_requests
+from benchmarks.broker.comparison import Better, Line, percentile
+from benchmarks.broker.contestants import Contestant
+from protocol.api import ApiKey
+
+HIGHER, LOWER = Better.HIGHER, Better.LOWER
+
+LINES: Final = [
+    Line("produce_100", "librdkafka produce, 100 B, acks=all", "msg/s", HIGHER, 1.5),
+    Line("produce_100_lz4", "librdkafka produce, 100 B, acks=all, lz4", "msg/s", HIGHER, 1.5),
+    Line("produce_1024", "librdkafka produce, 1 KiB, acks=all", "msg/s", HIGHER, 1.8),
+    Line("produce_1024_lz4", "librdkafka produce, 1 KiB, acks=all, lz4", "msg/s", HIGHER, 1.8),
+    Line("consume_1024", "librdkafka consume, 1 KiB", "msg/s", HIGHER, 1.0),
+    Line("java_produce", "Java producer-perf, 1 KiB, acks=all", "msg/s", HIGHER),
+    Line("java_consume", "Java consumer-perf, 1 KiB", "msg/s", HIGHER),
+    Line("one_p50", "1 connection, 1 small Produce at a time, p50", "us", LOWER, 0.6),
+    Line("one_p99", "1 connection, 1 small Produce at a time, p99", "us", LOWER, 0.3),
+    Line("connections_16", "16 connections, 5 small Produces in flight", "req/s", HIGHER, 2.5),
+    Line("connections_200", "200 connections, 1 small Produce in flight", "req/s", HIGHER, 1.5),
+    Line("connections_1000", "1,000 connections, 1 small Produce in flight", "req/s", HIGHER, 1.3),
+    Line("fetch_1", "raw Fetch of 8 MiB, 1 connection", "GB/s", HIGHER, 1.3),
+    Line("fetch_4", "raw Fetch of 8 MiB, 4 connections", "GB/s", HIGHER, 1.0),
+    Line("latency_p50", "end to end at 1,000 msg/s, p50", "us", LOWER),
+    Line("latency_p99", "end to end at 1,000 msg/s, p99", "us", LOWER),
+    Line("cpu_produce", "broker's CPU, librdkafka produce 1 KiB", "s/GB", LOWER, 0.3),
+    Line("cpu_consume", "broker's CPU, librdkafka consume 1 KiB", "s/GB", LOWER, 0.3),
+    Line("cpu_fetch", "broker's CPU, raw Fetch, 1 connection", "s/GB", LOWER, 0.3),
+    Line("memory", "memory after the load", "MB", LOWER, 0.1),
+    Line("ready", "time to ready", "s", LOWER, 0.1),
+]
+
+GB: Final = 1e9
+MICROSECONDS: Final = 1e6
+SMALL_VALUE: Final = bytes(100)
+MESSAGES_PER_SECOND: Final = 1000
+
+FETCH_BYTES: Final = 8 * 1024 * 1024
+FETCH_BATCH_BYTES: Final = 512 * 1024
+FETCH_TOPIC: Final = "large"
+FETCH_TOPIC_BYTES: Final = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything."""
+
+    rounds: int
+    starts: int  # how often each broker is started, for the time that it takes
+    seconds: float  # for each load that goes by time
+    messages_100: int
+    messages_1024: int
+    no_more_rounds_after: float  # seconds since the beginning
+
+
+FULL: Final = Scale(
+    rounds=5, starts=3, seconds=2.0, messages_100=1_000_000, messages_1024=300_000, no_more_rounds_after=420
+)
+QUICK: Final = Scale(
+    rounds=2, starts=1, seconds=0.6, messages_100=300_000, messages_1024=100_000, no_more_rounds_after=90
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    figures: Mapping[str, float]
+    client_busy: float | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of work, done against each broker in a topic of its own, and against a bare loop if it has one."""
+
+    name: str
+    against: Callable[[Contestant, str, Scale], Measured]
+    bare: Callable[[Scale], Measured] | None = None
+    needs: frozenset[ApiKey] = frozenset()  # what both brokers must serve for it
+
+
+def prepare(broker: Contestant) -> None:
+    """Fill the topic that raw Fetch requests read."""
+    broker.create_topic(FETCH_TOPIC)
+    request = frames.produce(FETCH_TOPIC, frames.batch_of_size(FETCH_BATCH_BYTES))
+    batches = FETCH_TOPIC_BYTES // FETCH_BATCH_BYTES
+    with small_requests.connect(broker.port) as connection:
+        for _ in range(batches):
+            small_requests.first_answer(connection, request)
+    check_end_offset(broker, FETCH_TOPIC, batches)
+
+
+def check_end_offset(broker: Contestant, topic: str, expected: int) -> None:
+    """Whether everything that was acknowledged is there: an error would have been a quick answer too."""
+    found = broker.end_offset(topic)
+    if found != expected:
+        raise RuntimeError(f"{broker.name} has {found} records in {topic}, not {expected}")
+
+
+# --- stock clients ---
+
+
+def librdkafka_produce(broker: Contestant, topic: str, size: int, count: int, codec: str) -> Measured:
+    key = f"produce_{size}" + ("" if codec == "none" else f"_{codec}")
+    with cpu_of(broker) as cpu:
+        moved = librdkafka.produce(broker.bootstrap, topic, size, count, codec)
+    check_end_offset(broker, topic, moved.messages)
+    figures = {key: moved.per_second}
+    if key == "produce_1024":
+        figures["cpu_produce"] = cpu.seconds / (moved.messages * size / GB)
+    return Measured(figures, moved.client_busy)
+
+
+def librdkafka_100(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    return librdkafka_produce(broker, topic, 100, scale.messages_100, "none")
+
+
+def librdkafka_100_lz4(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    return librdkafka_produce(broker, topic, 100, scale.messages_100, "lz4")
+
+
+def librdkafka_1024(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    return librdkafka_produce(broker, topic, 1024, scale.messages_1024, "none")
+
+
+def librdkafka_1024_lz4(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    return librdkafka_produce(broker, topic, 1024, scale.messages_1024, "lz4")
+
+
+def librdkafka_consume(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    librdkafka.produce(broker.bootstrap, topic, 1024, scale.messages_1024)
+    with cpu_of(broker) as cpu:
+        moved = librdkafka.consume(broker.bootstrap, topic, scale.messages_1024)
+    cpu_per_gb = cpu.seconds / (moved.messages * 1024 / GB)
+    return Measured({"consume_1024": moved.per_second, "cpu_consume": cpu_per_gb}, moved.client_busy)
+
+
+def java_produce(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    rate = java_tools.produce(broker.bootstrap, topic, 1024, scale.messages_1024)
+    check_end_offset(broker, topic, scale.messages_1024)
+    return Measured({"java_produce": rate})
+
+
+def java_consume(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    librdkafka.produce(broker.bootstrap, topic, 1024, scale.messages_1024)
+    return Measured({"java_consume": java_tools.consume(broker.bootstrap, topic, scale.messages_1024)})
+
+
+# --- small requests ---
+
+
+def one_at_a_time(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    taken = small_requests.one_at_a_time(broker.port, small_produce(topic), scale.seconds)
+    check_end_offset(broker, topic, taken.answers)
+    return Measured(quantiles("one", taken.seconds))
+
+
+def bare_one_at_a_time(scale: Scale) -> Measured:
+    with bare_broker() as port:
+        taken = small_requests.one_at_a_time(port, small_produce("bare"), scale.seconds)
+    return Measured(quantiles("one", taken.seconds))
+
+
+def many_connections(connections: int, in_flight: int) -> Work:
+    key = f"connections_{connections}"
+
+    def against(broker: Contestant, topic: str, scale: Scale) -> Measured:
+        done = small_requests.many_at_once(broker.port, small_produce(topic), connections, in_flight, scale.seconds)
+        check_end_offset(broker, topic, done.answers)
+        return Measured({key: done.per_second}, done.client_busy)
+
+    def bare(scale: Scale) -> Measured:
+        with bare_broker() as port:
+            done = small_requests.many_at_once(port, small_produce("bare"), connections, in_flight, scale.seconds)
+        return Measured({key: done.per_second}, done.client_busy)
+
+    return Work(f"{connections} connections", against, bare)
+
+
+def small_produce(topic: str) -> bytes:
+    return frames.produce(topic, frames.batch(SMALL_VALUE))
+
+
+def bare_broker() -> AbstractContextManager[int]:
+    return bare_loops.write_loop(len(small_produce("bare")), frames.produce_answer("bare"))
+
+
+# --- large requests ---
+
+
+def fetch_connections(connections: int) -> Work:
+    key = f"fetch_{connections}"
+    requests = [
+        frames.fetch(FETCH_TOPIC, offset, FETCH_BYTES)
+        for offset in range(0, FETCH_TOPIC_BYTES // FETCH_BATCH_BYTES, FETCH_BYTES // FETCH_BATCH_BYTES)
+    ]
+
+    def against(broker: Contestant, topic: str, scale: Scale) -> Measured:
+        with cpu_of(broker) as cpu:
+            done = raw_fetch.fetch(broker.port, requests, FETCH_BYTES, connections, scale.seconds)
+        figures = {key: done.bytes_per_second / GB}
+        if connections == 1:
+            figures["cpu_fetch"] = cpu.seconds / (done.bytes / GB)
+        return Measured(figures, done.client_busy)
+
+    def bare(scale: Scale) -> Measured:
+        with bare_loops.send_loop(len(requests[0]), FETCH_BYTES, FETCH_TOPIC_BYTES) as port:
+            done = raw_fetch.fetch(port, requests, FETCH_BYTES, connections, scale.seconds)
+        return Measured({key: done.bytes_per_second / GB}, done.client_busy)
+
+    return Work(f"raw Fetch on {connections}", against, bare)
+
+
+def latency(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    taken, records = end_to_end.latencies(broker.port, topic, SMALL_VALUE, MESSAGES_PER_SECOND, scale.seconds)
+    check_end_offset(broker, topic, records)
+    return Measured(quantiles("latency", taken))
+
+
+def quantiles(key: str, seconds: list[float]) -> dict[str, float]:
+    return {f"{key}_p{percent}": percentile(seconds, percent) * MICROSECONDS for percent in (50, 99)}
+
+
+class _Cpu:
+    seconds = 0.0
+
+
+@contextmanager
+def cpu_of(broker: Contestant) -> Iterator[_Cpu]:
+    """The broker's CPU time from entry to exit."""
+    cpu = _Cpu()
+    before = broker.cpu_seconds()
+    yield cpu
+    cpu.seconds = broker.cpu_seconds() - before
+
+
+GROUPS: Final = frozenset({ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP})
+
+WORKS: Final = [
+    Work("librdkafka 100 B", librdkafka_100),
+    Work("librdkafka 100 B lz4", librdkafka_100_lz4),
+    Work("librdkafka 1 KiB", librdkafka_1024),
+    Work("librdkafka 1 KiB lz4", librdkafka_1024_lz4),
+    Work("librdkafka consume", librdkafka_consume),
+    Work("Java producer-perf", java_produce),
+    Work("Java consumer-perf", java_consume, needs=GROUPS),
+    Work("one at a time", one_at_a_time, bare_one_at_a_time),
+    many_connections(16, 5),
+    many_connections(200, 1),
+    many_connections(1000, 1),
+    fetch_connections(1),
+    fetch_connections(4),
+    Work("end to end", latency),
+]

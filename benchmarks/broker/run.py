@@ -1,0 +1,117 @@
+"""Barnabas and Apache Kafka under the same load on this machine, side by side: one table of ratios.
+
+Both brokers are up all the time. A round is every piece of work once, against one broker and right after it against
+the other, so that a busy moment of the machine falls on both. A first round, which is not counted, warms both up. A
+ratio is taken within a round; the table has its median and its spread over the rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.broker import lines, machine, report
+from benchmarks.broker.comparison import Figures, Row, compare
+from benchmarks.broker.contestants import BARE, BARNABAS, KAFKA, Barnabas, Contestant, Kafka
+from benchmarks.broker.lines import LINES, WORKS, Measured, Scale, Work
+from tests.support.apache_kafka import unavailable
+
+RESULTS: Final = Path(__file__).parents[1] / "results"
+WARM_UP: Final = 0
+
+
+def main(quick: bool = False) -> None:
+    missing = unavailable()
+    if missing:
+        print(f"broker: left out, because Apache Kafka cannot run here: {missing}")
+        return
+    allow_open_files(4096)
+    scale = lines.QUICK if quick else lines.FULL
+    run = Run(scale)
+    rows = run.measure()
+    facts = machine.describe()
+    result = report.Report(rows, facts, run.rounds, [*report.explanations(rows), *run.notes])
+    print(f"\n{result.text()}")
+    for path in result.write(RESULTS, "broker-quick" if quick else "broker"):
+        print(f"written: {os.path.relpath(path)}")
+
+
+class Run:
+    """One run of the whole comparison."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        self.figures = Figures()
+        self.notes: list[str] = []
+        self.rounds = 0  # how many were counted
+        self._began = time.monotonic()
+
+    def measure(self) -> list[Row]:
+        self._time_starts()
+        with Kafka() as kafka, Barnabas() as barnabas:
+            contestants: list[Contestant] = [kafka, barnabas]
+            for each in contestants:
+                self.figures.add(each.name, {"ready": each.seconds_to_ready})
+                lines.prepare(each)
+            works = self._possible(contestants)
+            for number in range(WARM_UP, self.scale.rounds + 1):
+                if time.monotonic() - self._began > self.scale.no_more_rounds_after and self.rounds:
+                    self.notes.append(f"Only {self.rounds} of {self.scale.rounds} rounds: the time was over.")
+                    break
+                self._round(number, works, contestants)
+            for each in contestants:
+                self.figures.add(each.name, {"memory": each.resident_bytes() / 1e6})
+        return compare(LINES, self.figures, ours=BARNABAS, theirs=KAFKA, bare=BARE)
+
+    def _time_starts(self) -> None:
+        """Start both some times for nothing else; the start that the load follows is one more."""
+        for number in range(1, self.scale.starts):
+            for contestant in (Kafka(), Barnabas()):
+                with contestant:
+                    self.figures.add(contestant.name, {"ready": contestant.seconds_to_ready})
+                    say(f"start {number}: {contestant.name} ready in {contestant.seconds_to_ready:.2f} s")
+
+    def _possible(self, contestants: Sequence[Contestant]) -> list[Work]:
+        served = [each.served_apis() for each in contestants]
+        works = []
+        for work in WORKS:
+            if all(work.needs <= apis for apis in served):
+                works.append(work)
+            else:
+                needed = ", ".join(sorted(key.api_name for key in work.needs))
+                self.notes.append(f"Left out: {work.name}, which needs {needed}.")
+        return works
+
+    def _round(self, number: int, works: Sequence[Work], contestants: Sequence[Contestant]) -> None:
+        for work in works:
+            for contestant in contestants:
+                topic = f"{work.name.replace(' ', '-')}-{number}"
+                contestant.create_topic(topic)
+                self._note(number, work, contestant.name, work.against(contestant, topic, self.scale))
+            if work.bare is not None and number != WARM_UP:
+                self._note(number, work, BARE, work.bare(self.scale))
+        self.rounds = number
+
+    def _note(self, number: int, work: Work, contestant: str, measured: Measured) -> None:
+        shown = ", ".join(f"{key} {report.number(value)}" for key, value in measured.figures.items())
+        say(f"{'warm-up' if number == WARM_UP else f'round {number}'}: {work.name}: {contestant}: {shown}")
+        if number != WARM_UP:
+            self.figures.add(contestant, measured.figures)
+            if measured.client_busy is not None:
+                self.figures.add_client_busy(contestant, list(measured.figures), measured.client_busy)
+
+
+def allow_open_files(count: int) -> None:
+    """A thousand connections at both ends need more open files than some machines allow at first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
