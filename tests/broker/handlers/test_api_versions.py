@@ -1,0 +1,51 @@
+import pytest
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
+from tests.broker.server.harness import connected
+from tests.support.running_broker import running
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_every_version_names_what_the_broker_serves(tmp_path, version):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+        answer = await client.ask(ApiKey.API_VERSIONS, request, version)
+        assert answer.error_code == ErrorCode.NONE
+        rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+        assert rows.keys() == broker.server.dispatcher.apis.keys()
+        assert rows[ApiKey.API_VERSIONS] == (0, 4)
+        assert rows[ApiKey.METADATA] == (0, 13)
+
+
+async def test_produce_is_named_from_version_0_although_it_is_taken_from_3(tmp_path):
+    """Older librdkafka decides by version 0 what a broker can do."""
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        answer = await client.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
+        (produce,) = [row for row in answer.api_keys if row.api_key == ApiKey.PRODUCE]
+        assert produce.min_version == 0
+        assert 2 not in broker.server.dispatcher.apis[ApiKey.PRODUCE].served
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    ("name", "software_version", "error"),
+    [
+        ("apache-kafka-java", "4.3.1", ErrorCode.NONE),
+        ("a", "1", ErrorCode.NONE),
+        ("", "1", ErrorCode.INVALID_REQUEST),
+        ("a", "", ErrorCode.INVALID_REQUEST),
+        ("a b", "1", ErrorCode.INVALID_REQUEST),
+        ("-a", "1", ErrorCode.INVALID_REQUEST),
+        ("a", "1.", ErrorCode.INVALID_REQUEST),
+        ("ä", "1", ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_from_version_3_a_client_names_itself_properly(tmp_path, name, software_version, error, version):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
+        answer = await client.ask(ApiKey.API_VERSIONS, request, version)
+        assert answer.error_code == error
+        assert bool(answer.api_keys) == (error == ErrorCode.NONE)
+        await client.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)  # the connection stays
