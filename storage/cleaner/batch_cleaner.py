@@ -16,7 +16,7 @@ from protocol.records.compression import CompressionType, compression_type, deco
 from protocol.records.control import read_end_transaction_marker
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleaningPlan
-from storage.cleaner.record_scan import record_bounds, scan_keys, shift_timestamp, timestamp_delta
+from storage.cleaner.record_scan import ScannedKeys, record_bounds, scan_keys, shift_timestamp, timestamp_delta
 from storage.cleaner.transactions import CleanedTransactions
 from storage.indexes.transaction_index import AbortedTransaction
 
@@ -39,6 +39,10 @@ class SourceBatch(NamedTuple):
             return self.data, self.position + HEADER_SIZE, self.position + header.size
         data = decompress(header.compression, self.view[HEADER_SIZE:])
         return data, 0, len(data)
+
+    def scan_keys(self) -> ScannedKeys:
+        data, start, limit = self.records()
+        return scan_keys(data, start, limit, self.header.record_count, self.header.base_offset)
 
 
 class KeptBatch(NamedTuple):
@@ -112,7 +116,7 @@ class BatchCleaner:
     def _select(self, batch: SourceBatch) -> tuple[Sequence[int], bool]:
         """The places of the records that stay, and whether tombstones are among them."""
         header = batch.header
-        keys, offsets, tombstones = scan_keys(*batch.records(), header.record_count, header.base_offset)
+        keys, offsets, tombstones = batch.scan_keys()
         records = enumerate(zip(map(self._map.offsets.get, keys), offsets, strict=True))
         kept = [place for place, (last, offset) in records if last is None or last <= offset]
         if None in keys:

@@ -17,7 +17,6 @@ from storage.cleaner.batch_cleaner import BatchCleaner, KeptBatch, SourceBatch
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.pace import Pace
 from storage.cleaner.plan import CleaningPlan, Source, group_sources
-from storage.cleaner.record_scan import scan_keys
 from storage.cleaner.transactions import CleanedTransactions
 from storage.errors import CleaningAborted
 from storage.file_names import (
@@ -121,9 +120,7 @@ class _Rewriter:
                 if header.is_control:
                     transactions.on_marker(header, read_end_transaction_marker(batch.view, header))
                 elif not transactions.on_data(header):
-                    offset_map.add(
-                        header.base_offset, scan_keys(*batch.records(), header.record_count, header.base_offset)
-                    )
+                    offset_map.add(header.base_offset, batch.scan_keys())
                 offset_map.latest_offset = header.last_offset
             offset_map.latest_offset = source.end_offset - 1
         offset_map.finish()

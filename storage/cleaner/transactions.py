@@ -6,7 +6,7 @@ come to its end, and which ones were aborted is known beforehand.
 
 from collections.abc import Iterable
 
-from protocol.records.batch import BatchHeader
+from protocol.records.batch import TRANSACTIONAL_FLAG, BatchHeader
 from protocol.records.control import ControlType, EndTransactionMarker
 from storage.indexes.transaction_index import AbortedTransaction
 
@@ -22,9 +22,9 @@ class CleanedTransactions:
 
     def on_data(self, header: BatchHeader) -> bool:
         """Take note of a batch of records, and say whether it was aborted."""
-        self._begin_up_to(header.last_offset)
-        if not header.is_transactional:
+        if not header.attributes & TRANSACTIONAL_FLAG:
             return False
+        self._begin_up_to(header.last_offset)
         self._seen.add(header.producer_id)
         aborted = self._aborted.get(header.producer_id)
         # Its marker may have been compacted away.
