@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import structlog
@@ -15,9 +15,12 @@ from broker.clock import Clock
 from broker.config import BrokerConfig, ConfigError, TopicConfig, new_topic_config
 from broker.config.log_config import log_config
 from broker.controller.controller import Controller
+from broker.controller.create_partitions import NewPartitions
 from broker.controller.create_topics import NewTopic
+from broker.controller.decisions import TopicResult
 from broker.controller.images import BrokerImage, Endpoint
 from broker.controller.view import ClusterChange, ClusterView
+from broker.group.coordinator import GroupCoordinator
 from broker.registry.embedded import EmbeddedRegistry
 from broker.registry.errors import RegistryError
 from broker.replica.fetch_sessions import FetchSessions
@@ -53,6 +56,7 @@ class Broker:
     controller: Controller
     replicas: Replicas
     fetch_sessions: FetchSessions
+    groups: GroupCoordinator
     producer_ids: ProducerIds
 
     def __init__(self, config: BrokerConfig, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
@@ -117,6 +121,8 @@ class Broker:
         )
         self.cluster.subscribe(self._on_change)
         self.producer_ids = ProducerIds(self.registry, self.config.node_id)
+        self.groups = GroupCoordinator(self.config, self.replicas, self.controller, self.cluster, self.clock)
+        self.groups.start()
         self._housekeeping = Housekeeping(self.config, self.replicas)
         self._housekeeping.start()
         self.server.start()
@@ -125,9 +131,11 @@ class Broker:
         """Go down in the opposite order: nothing is acknowledged any more when the logs are closed."""
         await self.server.stop()
         self._housekeeping.stop()
+        self.groups.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.replicas.finish()
         await self._worker.stop()
         self.replicas.directory.close()
         await self.registry.close()
@@ -165,9 +173,28 @@ class Broker:
         if not task.cancelled() and task.exception() is not None:
             log.error("background work failed", exc_info=task.exception())
 
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Sequence[TopicResult]:
+        """Create topics. Those that could be are ready to be written to."""
+        results = await self.controller.create_topics(topics, validate_only=validate_only)
+        await self._made(results)
+        return results
+
+    async def create_partitions(
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> Sequence[TopicResult]:
+        """Give topics more partitions, which are ready to be written to."""
+        results = await self.controller.create_partitions(topics, validate_only=validate_only)
+        await self._made(results)
+        return results
+
+    async def _made(self, results: Sequence[TopicResult]) -> None:
+        for result in results:
+            if not result.error_code:
+                await self.replicas.made(result.name or "")
+
     async def auto_create_topics(self, names: list[str]) -> dict[str, ErrorCode]:
         """Create topics that a client named, as large as num.partitions says. Returns those that could not be."""
-        results = await self.controller.create_topics([NewTopic(name) for name in names])
+        results = await self.create_topics([NewTopic(name) for name in names])
         return {result.name or "": result.error_code for result in results if result.error_code != ErrorCode.NONE}
 
     def _image(self) -> BrokerImage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import structlog
@@ -13,6 +13,7 @@ from storage.config import MAX_INT64 as NEVER
 from storage.errors import LogFailure
 from storage.flush import PendingFlush
 from storage.log import Log
+from storage.producer_state import AppendOrigin
 from storage.write import AppendResult, Refusal
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class _Written(NamedTuple):
 
 class Partition:
     __slots__ = (
+        "_commit_waits",
         "_flush_timer",
         "_flushing",
         "_queued",
@@ -77,6 +79,7 @@ class Partition:
         self._queued: list[_Append] = []
         self._flushing = False
         self._flush_timer: Timer | None = None
+        self._commit_waits: list[tuple[int, Callable[[LogFailure | None], None]]] = []  # in the order of their offsets
         self._unflushed: list[_Written] = []  # written, but to be answered only when they are on disk
 
     def lead(self, leader_epoch: int, in_sync_replicas: int) -> None:
@@ -109,7 +112,11 @@ class Partition:
             return
         record_sets = [append[0] for append in appends]
         results = log.append(record_sets, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        written = _Written(appends, results, log.end_offset, sum(map(len, record_sets)))
+        self._written(_Written(appends, results, log.end_offset, sum(map(len, record_sets))), now_ms)
+
+    def _written(self, written: _Written, now_ms: int) -> None:
+        """Commit what was written, at once or when it is on disk, as the settings ask."""
+        log = self.log
         if log.flush_due(now_ms):
             if log.end_offset - log.recovery_point >= log.config.flush_messages:
                 self._unflushed.append(written)
@@ -120,6 +127,22 @@ class Partition:
             self._flush_timer = self._replicas.clock.call_later(log.config.flush_ms / 1000, self.flush)
         self._commit(written)
 
+    def append_now(self, records: memoryview, now_ms: int) -> AppendResult | Refusal:
+        """Append what a coordinator has decided. `when_committed` tells when it is."""
+        log = self.log
+        (result,) = log.append(
+            [records], leader_epoch=self.leader_epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
+        )
+        self._written(_Written((), (), log.end_offset, len(records)), now_ms)
+        return result
+
+    def when_committed(self, offset: int, done: Callable[[LogFailure | None], None]) -> None:
+        """Call back when all below `offset` is committed; with the failure, if it cannot be."""
+        if self.log.high_watermark >= offset:
+            done(None)
+        else:
+            self._commit_waits.append((offset, done))
+
     def _commit(self, written: _Written) -> None:
         """Let consumers see what was appended, and tell those who appended it."""
         if written.end_offset > self.log.high_watermark:
@@ -127,6 +150,8 @@ class Partition:
             if self.waiters:
                 self.news(written.size)
         self._tell(written.appends, written.results)
+        while self._commit_waits and self._commit_waits[0][0] <= self.log.high_watermark:
+            self._commit_waits.pop(0)[1](None)
 
     def _tell(self, appends: Sequence[_Append], results: Sequence[AppendResult | Refusal]) -> None:
         for (_, appender, place), result in zip(appends, results, strict=True):
@@ -157,6 +182,9 @@ class Partition:
             unflushed, self._unflushed = self._unflushed, []
             for written in unflushed:
                 self._tell(written.appends, [failure] * len(written.appends))
+            waits, self._commit_waits = self._commit_waits, []
+            for _, done in waits:
+                done(failure)
             return
         while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
             self._commit(self._unflushed.pop(0))

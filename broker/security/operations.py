@@ -36,6 +36,9 @@ TOPIC_OPERATIONS: Final = bits(
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+GROUP_OPERATIONS: Final = bits(
+    Operation.READ, Operation.DELETE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+)
 CLUSTER_OPERATIONS: Final = bits(
     Operation.CREATE,
     Operation.ALTER,

@@ -1,0 +1,1 @@
+"""What the coordinators share: decide, append, replay, answer."""

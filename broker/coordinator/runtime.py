@@ -1,0 +1,186 @@
+"""The run-time of a coordinator: decide, append, replay, answer.
+
+A coordinator's state is spread over the partitions of a topic of its own, a shard for each. Its methods decide and
+change nothing durable; what they decide is a list of records. Those are appended to the shard's partition, then
+replayed, and once they are committed whoever asked is answered. Loading a shard is the same replay over the whole
+partition. There is no await between deciding and replaying: nothing is decided on a state that is about to change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import structlog
+
+from broker.coordinator.decision import CoordinatorRecord, Decision
+from broker.errors import error_code_of
+from broker.replica.partition import Partition
+from broker.replica.replicas import Replicas
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
+from protocol.records.builder import NewRecord, build_batch
+from protocol.records.record import read_records
+from storage.errors import LogFailure
+from storage.segment import FileSlice
+from storage.write import AppendResult
+
+log = structlog.get_logger()
+
+# How much is read at a time while a shard is loaded: the loop has its turn in between.
+_LOAD_BYTES: Final = 128 * 1024
+
+
+class Shard(Protocol):
+    def replay(self, read: Any) -> None:
+        """Make a record's change."""
+
+    def loaded(self) -> None:
+        """All records have been replayed."""
+
+
+S = TypeVar("S", bound=Shard)
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self,
+        topic: str,
+        replicas: Replicas,
+        make_shard: Callable[[Callable[[Decision], None]], S],
+        read_record: Callable[[CoordinatorRecord], object | None],
+    ) -> None:
+        """`make_shard` gets a function that carries out what the shard decides of its own accord."""
+        self.topic = topic
+        self._replicas = replicas
+        self._make_shard = make_shard
+        self._read_record = read_record
+        self._shards: dict[int, S] = {}
+        self._loading: set[int] = set()
+
+    def load(self) -> None:
+        """Have a shard for every partition of the topic; those that are new are loaded."""
+        for partition in self._replicas.of_topic(self.topic):
+            index = partition.index
+            if index not in self._shards and index not in self._loading:
+                self._loading.add(index)
+                shard = self._make_shard(lambda decision, index=index: self.carry_out(index, decision))  # type: ignore[misc]
+                self._load(partition, shard, partition.log.log_start_offset)
+
+    def _load(self, partition: Partition, shard: S, offset: int) -> None:
+        """Replay from an offset on, a stretch at a time: read and parsed on a worker thread, replayed here."""
+        stretch = partition.log.read(offset, _LOAD_BYTES, upper_bound=partition.log.high_watermark)
+        if stretch is None:
+            self._loading.discard(partition.index)
+            self._shards[partition.index] = shard
+            shard.loaded()
+            return
+
+        def parsed(outcome: tuple[int, list[object]] | Exception) -> None:
+            if isinstance(outcome, Exception):
+                log.error(
+                    "coordinator could not be loaded", partition=str(partition.log.topic_partition), error=outcome
+                )
+                return
+            next_offset, found = outcome
+            for read in found:
+                shard.replay(read)
+            self._load(partition, shard, next_offset)
+
+        self._replicas.worker.run(lambda: self._parse(stretch, offset), parsed)
+
+    def _parse(self, stretch: FileSlice, offset: int) -> tuple[int, list[object]]:
+        """The records of the whole batches in a stretch of the log, and the offset after them."""
+        data = memoryview(os.pread(stretch.handle.fileno(), stretch.size, stretch.position))
+        found: list[object] = []
+        for batch, header in _whole_batches(data):
+            offset = header.next_offset
+            if header.is_control:
+                continue
+            for record in read_records(batch, header):
+                try:
+                    read = self._read_record(CoordinatorRecord(record.key or b"", record.value))
+                except ProtocolError as error:
+                    log.error("unreadable record passed over", topic=self.topic, offset=record.offset, error=str(error))
+                    continue
+                if read is not None:
+                    found.append(read)
+        return offset, found
+
+    # --- asking ---
+
+    def shard_of(self, key: str) -> tuple[int, S] | ErrorCode:
+        """The shard that a group or transactional id belongs to, and its number."""
+        count = len(self._replicas.of_topic(self.topic))
+        if not count:
+            return ErrorCode.NOT_COORDINATOR
+        index = partition_of(key, count)
+        shard = self._shards.get(index)
+        if shard is not None:
+            return index, shard
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if index in self._loading else ErrorCode.NOT_COORDINATOR
+
+    @property
+    def shards(self) -> dict[int, S]:
+        return self._shards
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading)
+
+    def carry_out(self, index: int, decision: Decision) -> None:
+        """Append, replay, and tell when it is committed."""
+        if not decision.records:
+            decision.done(ErrorCode.NONE)
+            return
+        partition = self._replicas.find(self.topic, index)
+        if partition is None:
+            decision.done(ErrorCode.NOT_COORDINATOR)
+            return
+        now_ms = self._replicas.clock.now_ms()
+        batch = build_batch([NewRecord(now_ms, record.key, record.value) for record in decision.records])
+        result = partition.append_now(memoryview(batch), now_ms)
+        if not isinstance(result, AppendResult):
+            log.error("coordinator could not append", partition=str(partition.log.topic_partition), error=str(result))
+            decision.done(_error_for_clients(error_code_of(result)))
+            return
+        shard = self._shards[index]
+        for record in decision.records:
+            read = self._read_record(record)
+            if read is not None:
+                shard.replay(read)
+        partition.when_committed(result.last_offset + 1, lambda failure: decision.done(_committed(failure)))
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """As every client and broker computes it: Java's String.hashCode, without its sign."""
+    value = 0
+    utf16 = key.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(utf16), 2):
+        value = (31 * value + int.from_bytes(utf16[position : position + 2], "big")) & 0xFFFFFFFF
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == -(2**31) else abs(signed)) % partitions
+
+
+def _whole_batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
+    position = 0
+    while len(data) - position >= HEADER_SIZE:
+        header = read_header(data, position)
+        if header.size > len(data) - position:
+            return
+        yield data[position : position + header.size], header
+        position += header.size
+
+
+def _committed(failure: LogFailure | None) -> ErrorCode:
+    return ErrorCode.NONE if failure is None else _error_for_clients(error_code_of(failure))
+
+
+def _error_for_clients(error: ErrorCode) -> ErrorCode:
+    """What a failed append means to a client of the coordinator: ask again, or that what it sent is too much."""
+    if error in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    if error == ErrorCode.KAFKA_STORAGE_ERROR:
+        return ErrorCode.NOT_COORDINATOR
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,0 +1,67 @@
+"""What the decisions about membership ask again and again, and the shapes of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.group.group import Group
+from broker.group.member import Member
+from broker.group.states import GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import MemberIdentity, MemberResponse
+from protocol.messages.sync_group import SyncGroupResponse
+
+
+def objection_to_member(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
+    if group.is_in(GroupState.DEAD):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if instance_id is not None:
+        known = group.static_members.get(instance_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if known != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def objection_to_generation(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    error = objection_to_member(group, member_id, instance_id)
+    if not error and generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
+
+
+def protocols_of(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
+    return [(protocol.name, protocol.metadata) for protocol in request.protocols]
+
+
+def rebalance_timeout(request: JoinGroupRequest) -> int:
+    """Version 0 has none of its own."""
+    return request.session_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+
+
+def assignments(group: Group) -> Mapping[str, bytes]:
+    return {member.member_id: member.assignment for member in group.members.values()}
+
+
+def because(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, protocol_name=None, leader="", member_id=member_id, members=[])
+
+
+def sync_error(error: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error, assignment=b"")
+
+
+def sync_answer(group: Group, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+    )
+
+
+def left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)

@@ -1,0 +1,147 @@
+"""A classic group: its members, its generation, and the questions that decisions about it ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.group.member import Member, Protocols
+from broker.group.states import GroupState, may_follow
+from protocol.messages.join_group import JoinGroupResponseMember
+
+
+class Group:
+    """Durable is what a GroupMetadataValue holds: generation, protocol, leader, members and their assignments.
+
+    The rest (who is pending, who waits for an answer) is forgotten when the broker stops, and clients ask again.
+    """
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.group_id = group_id
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}  # group.instance.id -> member id
+        self.pending_members: set[str] = set()  # were given an id, and are to join with it
+        self.pending_sync_members: set[str] = set()  # were answered their join, and are to sync
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.EMPTY
+        self.state_since_ms = now_ms
+        self.new_member_added = False  # during the initial delay, which then is prolonged
+        self._protocol_counts: Counter[str] = Counter()  # how many members have each protocol
+
+    def transition_to(self, state: GroupState, now_ms: int) -> None:
+        if not may_follow(state, self.state):
+            raise ValueError(f"group {self.group_id} cannot go from {self.state.value} to {state.value}")
+        self.previous_state, self.state = self.state, state
+        self.state_since_ms = now_ms
+
+    def is_in(self, *states: GroupState) -> bool:
+        return self.state in states
+
+    # --- members ---
+
+    def add(self, member: Member) -> None:
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._count(member, 1)
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member.member_id
+        self.pending_members.discard(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        member = self.members.pop(member_id)
+        self._count(member, -1)
+        if member.group_instance_id is not None:
+            self.static_members.pop(member.group_instance_id, None)
+        self.pending_sync_members.discard(member_id)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+
+    def replace_static(self, instance_id: str, new_member_id: str) -> Member:
+        """The same member under a new id, in its old place. Whatever its former self waits for is the caller's."""
+        old_member_id = self.static_members[instance_id]
+        member = self.members[old_member_id]
+        members = [(new_member_id if key == old_member_id else key, value) for key, value in self.members.items()]
+        self.members = dict(members)
+        member.member_id = new_member_id
+        self.static_members[instance_id] = new_member_id
+        self.pending_sync_members.discard(old_member_id)
+        if self.leader_id == old_member_id:
+            self.leader_id = new_member_id
+        return member
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def all_have_joined(self) -> bool:
+        return not self.pending_members and all(member.answer_join for member in self.members.values())
+
+    def elect_joined_leader(self) -> bool:
+        """Keep the leader if it has joined, or take another member that has. False if none has."""
+        if self.leader_id is not None and self.members[self.leader_id].answer_join:
+            return True
+        joined = next((member for member in self.members.values() if member.answer_join), None)
+        if joined is None:
+            return False
+        self.leader_id = joined.member_id
+        return True
+
+    # --- protocols ---
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with these protocols could be assigned together with those that are here."""
+        if not self.members:
+            return bool(protocol_type) and bool(protocols)
+        if protocol_type != self.protocol_type:
+            return False
+        common = self._common_protocols()
+        return any(name in common for name, _ in protocols)
+
+    def set_protocols(self, member: Member, protocols: Protocols) -> None:
+        self._count(member, -1)
+        member.protocols = list(protocols)
+        self._count(member, 1)
+
+    def _count(self, member: Member, step: int) -> None:
+        for name, _ in member.protocols:
+            self._protocol_counts[name] += step
+
+    def _common_protocols(self) -> frozenset[str]:
+        """The protocols that every member has."""
+        return frozenset(name for name, count in self._protocol_counts.items() if count == len(self.members))
+
+    def vote(self) -> str:
+        """The protocol that most members prefer, among those that all have."""
+        candidates = self._common_protocols()
+        votes = Counter(member.votes_for(candidates) for member in self.members.values())
+        return votes.most_common(1)[0][0]
+
+    # --- generations ---
+
+    def begin_generation(self, now_ms: int) -> None:
+        self.generation += 1
+        self.pending_sync_members.clear()
+        if self.members:
+            self.protocol = self.vote()
+            self.transition_to(GroupState.COMPLETING_REBALANCE, now_ms)
+        else:
+            self.protocol = None
+            self.transition_to(GroupState.EMPTY, now_ms)
+
+    def member_list(self) -> list[JoinGroupResponseMember]:
+        """What the leader needs to know to assign partitions."""
+        return [
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata(self.protocol),
+            )
+            for member in self.members.values()
+        ]

@@ -1,0 +1,510 @@
+"""Joining, staying in and leaving a classic group: the rebalance protocol, as Kafka's coordinator plays it.
+
+Members join; when all have (or the longest rebalance timeout has passed) a new generation begins, everybody's join is
+answered, and the leader is told who is there. Members then sync; when the leader has, with the assignment, that is
+appended as a record, and everybody's sync is answered with its part. Whatever changes who is there or what they want
+begins this again.
+
+Each method answers through the callbacks that it is given, at once or later, and returns what is to be appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+
+from broker.coordinator.decision import NOTHING_TO_DO, Decision
+from broker.coordinator.timers import Timers
+from broker.group.answers import (
+    assignments,
+    because,
+    join_error,
+    left,
+    objection_to_generation,
+    objection_to_member,
+    protocols_of,
+    rebalance_timeout,
+    sync_answer,
+    sync_error,
+)
+from broker.group.group import Group
+from broker.group.member import AnswerJoin, AnswerSync, Member
+from broker.group.records import group_metadata_record
+from broker.group.states import GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.sync_group import SyncGroupRequest
+
+log = structlog.get_logger()
+
+NO_GENERATION: Final = -1
+NO_MEMBER: Final = ""
+# A new member cannot send heartbeats before its join is answered, so it is not held to its session timeout till then.
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+
+
+class GroupSettings(Protocol):
+    @property
+    def group_initial_rebalance_delay_ms(self) -> int: ...
+    @property
+    def group_max_size(self) -> int: ...
+    @property
+    def group_min_session_timeout_ms(self) -> int: ...
+    @property
+    def group_max_session_timeout_ms(self) -> int: ...
+
+
+class ClientInfo(NamedTuple):
+    """Who asks, and in which version of the request."""
+
+    client_id: str
+    host: str
+    version: int
+
+
+class Membership:
+    """Decides for the groups of one coordinator partition."""
+
+    def __init__(
+        self,
+        groups: dict[str, Group],
+        settings: GroupSettings,
+        timers: Timers,
+        carry_out: Callable[[Decision], None],
+        now_ms: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        """`carry_out` is for decisions that time brings about, which nobody waits for."""
+        self._groups = groups
+        self._settings = settings
+        self._timers = timers
+        self._carry_out = carry_out
+        self._now_ms = now_ms
+        self._new_id = new_id
+
+    # --- join ---
+
+    def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+        group = self._groups.get(request.group_id)
+        error = self._objection_to_join(group, request)
+        if error:
+            answer(join_error(error, request.member_id))
+            return NOTHING_TO_DO
+        if group is None:
+            group = self._groups[request.group_id] = Group(request.group_id, self._now_ms())
+        if request.member_id != NO_MEMBER:
+            return self._join_again(group, request, client, answer)
+        instance_id = request.group_instance_id
+        if instance_id is not None and instance_id in group.static_members:
+            return self._replace_static_member(group, request, client, answer)
+        member_id = f"{instance_id or client.client_id}-{self._new_id()}"
+        if instance_id is None and client.version >= 4:
+            # Known by an id first, so that a client that gives up and tries again does not leave members behind.
+            group.pending_members.add(member_id)
+            self._timers.schedule(
+                (group.group_id, member_id), request.session_timeout_ms, lambda: self._pending_expired(group, member_id)
+            )
+            answer(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            return NOTHING_TO_DO
+        return self._add_member(group, member_id, request, client, answer)
+
+    def _objection_to_join(self, group: Group | None, request: JoinGroupRequest) -> ErrorCode:
+        settings = self._settings
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+        if not shortest <= request.session_timeout_ms <= longest:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if group is None:
+            if request.member_id != NO_MEMBER:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            known = bool(request.protocol_type) and bool(request.protocols)
+            return ErrorCode.NONE if known else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if group.is_in(GroupState.DEAD):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not group.supports(request.protocol_type, protocols_of(request)):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if self._is_full(group, request):
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        return ErrorCode.NONE
+
+    def _is_full(self, group: Group, request: JoinGroupRequest) -> bool:
+        """Members that are there already may stay, even after the limit was lowered."""
+        limit = self._settings.group_max_size
+        member = group.members.get(request.member_id)
+        if group.is_in(GroupState.PREPARING_REBALANCE):
+            # Kafka counts those who have joined: whoever rejoins too late makes room for others.
+            if member is not None and member.answer_join is not None:
+                return False
+            return sum(1 for m in group.members.values() if m.answer_join) >= limit
+        if member is not None or request.group_instance_id in group.static_members:
+            return False
+        return len(group.members) >= limit
+
+    def _join_again(self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+        member_id = request.member_id
+        if member_id in group.pending_members:
+            self._timers.cancel((group.group_id, member_id))
+            return self._add_member(group, member_id, request, client, answer)
+        error = objection_to_member(group, member_id, request.group_instance_id)
+        if error:
+            answer(join_error(error, member_id))
+            return NOTHING_TO_DO
+        member = group.members[member_id]
+        same = member.protocols == protocols_of(request)
+        if group.is_in(GroupState.COMPLETING_REBALANCE) and same:
+            # It may not have got the answer: its generation stands.
+            answer(self._join_answer(group, member))
+            return NOTHING_TO_DO
+        if group.is_in(GroupState.STABLE) and same and group.leader_id != member_id:
+            answer(self._join_answer(group, member))
+            return NOTHING_TO_DO
+        if group.is_in(GroupState.EMPTY):
+            answer(join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+            return NOTHING_TO_DO
+        self._update(group, member, request, client, answer)
+        reason = "its leader joined again" if group.leader_id == member_id else "a member changed its subscription"
+        return self._prepare_or_complete(group, f"{reason}: {member_id}{because(request.reason)}")
+
+    def _add_member(
+        self, group: Group, member_id: str, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
+    ) -> Decision:
+        member = Member(
+            member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=client.client_id,
+            client_host=client.host,
+            rebalance_timeout_ms=rebalance_timeout(request),
+            session_timeout_ms=request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=protocols_of(request),
+        )
+        member.is_new = True
+        member.answer_join = answer
+        if group.is_in(GroupState.PREPARING_REBALANCE) and group.previous_state is GroupState.EMPTY:
+            group.new_member_added = True
+        group.add(member)
+        self._watch(group, member)
+        log.info("member joined", group=group.group_id, member=member_id, host=client.host)
+        return self._prepare_or_complete(group, f"a member joined: {member_id}{because(request.reason)}")
+
+    def _replace_static_member(
+        self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
+    ) -> Decision:
+        """A static member is back, without its old id. Its former self, if it still waits, is fenced."""
+        instance_id = request.group_instance_id or ""
+        member_id = f"{instance_id}-{self._new_id()}"
+        old_member_id = group.static_members[instance_id]
+        was_leader = group.leader_id == old_member_id
+        member = group.replace_static(instance_id, member_id)
+        self._timers.cancel((group.group_id, old_member_id))
+        if member.answer_join is not None:
+            member.answer_join(join_error(ErrorCode.FENCED_INSTANCE_ID, old_member_id))
+        if member.answer_sync is not None:
+            member.answer_sync(sync_error(ErrorCode.FENCED_INSTANCE_ID))
+            member.answer_sync = None
+        log.info("static member is back", group=group.group_id, member=member_id, replaces=old_member_id)
+        before = group.protocol
+        self._update(group, member, request, client, answer)
+        if not group.is_in(GroupState.STABLE) or group.vote() != before:
+            return self._prepare_or_complete(group, f"a static member is back: {member_id}")
+        # Everything goes on as it was, under the new id, once that is written down.
+        member.answer_join = None
+        self._watch(group, member)
+
+        def done(error: ErrorCode) -> None:
+            if error:
+                answer(join_error(error, member_id))
+            else:
+                answer(self._static_join_answer(group, member, was_leader, old_member_id, client.version))
+
+        return Decision([group_metadata_record(group, group.state_since_ms, assignments(group))], done)
+
+    def _static_join_answer(
+        self, group: Group, member: Member, was_leader: bool, old_member_id: str, version: int
+    ) -> JoinGroupResponse:
+        response = self._join_answer(group, member)
+        if was_leader and version >= 9:
+            response.skip_assignment = True
+        elif was_leader:
+            # An older client that hears that it leads would assign anew; it is told that its former self leads.
+            response.leader = old_member_id
+            response.members = []
+        return response
+
+    def _update(
+        self, group: Group, member: Member, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
+    ) -> None:
+        group.set_protocols(member, protocols_of(request))
+        member.rebalance_timeout_ms = rebalance_timeout(request)
+        member.session_timeout_ms = request.session_timeout_ms
+        member.client_id = client.client_id
+        member.client_host = client.host
+        member.answer_join = answer
+
+    # --- a rebalance ---
+
+    def _prepare_or_complete(self, group: Group, reason: str) -> Decision:
+        if group.is_in(GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            return self._prepare(group, reason)
+        return self._complete_if_all_joined(group)
+
+    def _prepare(self, group: Group, reason: str) -> Decision:
+        if group.is_in(GroupState.COMPLETING_REBALANCE):
+            self._answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        self._timers.cancel((group.group_id, "sync"))
+        initial = group.is_in(GroupState.EMPTY)
+        group.transition_to(GroupState.PREPARING_REBALANCE, self._now_ms())
+        log.info("rebalance begins", group=group.group_id, generation=group.generation, reason=reason)
+        if initial:
+            delay = self._settings.group_initial_rebalance_delay_ms
+            self._delay_initial(group, delay, max(group.rebalance_timeout_ms - delay, 0))
+            return NOTHING_TO_DO
+        if group.all_have_joined:
+            return self._complete(group)
+        self._timers.schedule(
+            (group.group_id, "join"), group.rebalance_timeout_ms, lambda: self._carry_out(self._complete(group))
+        )
+        return NOTHING_TO_DO
+
+    def _delay_initial(self, group: Group, delay_ms: int, remaining_ms: int) -> None:
+        """Wait for more members to come before the first generation, as long as some do."""
+
+        def elapsed() -> None:
+            if group.new_member_added and remaining_ms:
+                group.new_member_added = False
+                delay = min(self._settings.group_initial_rebalance_delay_ms, remaining_ms)
+                self._delay_initial(group, delay, max(remaining_ms - delay, 0))
+            else:
+                self._carry_out(self._complete(group))
+
+        self._timers.schedule((group.group_id, "join"), delay_ms, elapsed)
+
+    def _complete_if_all_joined(self, group: Group) -> Decision:
+        """The initial delay is waited for in any case."""
+        ready = group.is_in(GroupState.PREPARING_REBALANCE) and group.previous_state is not GroupState.EMPTY
+        return self._complete(group) if ready and group.all_have_joined else NOTHING_TO_DO
+
+    def _complete(self, group: Group) -> Decision:
+        """Begin the next generation with those who have joined."""
+        self._timers.cancel((group.group_id, "join"))
+        if not group.is_in(GroupState.PREPARING_REBALANCE):
+            return NOTHING_TO_DO
+        for member in [m for m in group.members.values() if m.answer_join is None and not m.is_static]:
+            self._drop(group, member.member_id, "it did not join again in time")
+        if group.members and not group.elect_joined_leader():
+            # Only static members are left, and none is back: they have until their sessions end.
+            self._timers.schedule(
+                (group.group_id, "join"), group.rebalance_timeout_ms, lambda: self._carry_out(self._complete(group))
+            )
+            return NOTHING_TO_DO
+        group.begin_generation(self._now_ms())
+        if not group.members:
+            log.info("group is empty", group=group.group_id, generation=group.generation)
+            return Decision([group_metadata_record(group, group.state_since_ms, {})])
+        log.info(
+            "generation begins",
+            group=group.group_id,
+            generation=group.generation,
+            protocol=group.protocol,
+            leader=group.leader_id,
+            members=list(group.members),
+        )
+        for member in group.members.values():
+            self._answer_join(group, member)
+        self._timers.schedule((group.group_id, "sync"), group.rebalance_timeout_ms, lambda: self._sync_expired(group))
+        return NOTHING_TO_DO
+
+    def _answer_join(self, group: Group, member: Member) -> None:
+        member.is_new = False
+        group.pending_sync_members.add(member.member_id)
+        if member.answer_join is not None:
+            answer, member.answer_join = member.answer_join, None
+            answer(self._join_answer(group, member))
+        self._watch(group, member)
+
+    def _join_answer(self, group: Group, member: Member) -> JoinGroupResponse:
+        is_leader = group.leader_id == member.member_id
+        return JoinGroupResponse(
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol,
+            leader=group.leader_id or "",
+            member_id=member.member_id,
+            members=group.member_list() if is_leader else [],
+        )
+
+    def _sync_expired(self, group: Group) -> None:
+        """Whoever has not synced by now is gone."""
+        if group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync_members:
+            for member_id in list(group.pending_sync_members):
+                self._drop(group, member_id, "it did not sync in time")
+            self._carry_out(self._prepare_or_complete(group, "members did not sync in time"))
+
+    # --- sync ---
+
+    def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> Decision:
+        group = self._groups.get(request.group_id)
+        error = self._objection_to_sync(group, request)
+        if error or group is None:
+            answer(sync_error(error))
+            return NOTHING_TO_DO
+        member = group.members[request.member_id]
+        group.pending_sync_members.discard(member.member_id)
+        if group.is_in(GroupState.STABLE):
+            self._watch(group, member)
+            answer(sync_answer(group, member))
+            return NOTHING_TO_DO
+        member.answer_sync = answer
+        if group.leader_id != member.member_id:
+            return NOTHING_TO_DO
+        given = {given.member_id: given.assignment for given in request.assignments}
+        assigned = {member_id: given.get(member_id, b"") for member_id in group.members}
+        generation = group.generation
+
+        def done(error: ErrorCode) -> None:
+            if group.is_in(GroupState.COMPLETING_REBALANCE) and group.generation == generation:
+                if error:
+                    self._answer_syncs(group, error)
+                    self._carry_out(self._prepare_or_complete(group, f"the assignment was not stored: {error.name}"))
+                else:
+                    group.transition_to(GroupState.STABLE, self._now_ms())
+                    log.info("group is stable", group=group.group_id, generation=generation)
+                    self._answer_syncs(group, ErrorCode.NONE)
+
+        return Decision([group_metadata_record(group, self._now_ms(), assigned)], done)
+
+    def _objection_to_sync(self, group: Group | None, request: SyncGroupRequest) -> ErrorCode:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = objection_to_generation(group, request.member_id, request.group_instance_id, request.generation_id)
+        if error:
+            return error
+        if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
+            None,
+            group.protocol,
+        ):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.REBALANCE_IN_PROGRESS if group.is_in(GroupState.PREPARING_REBALANCE) else ErrorCode.NONE
+
+    def _answer_syncs(self, group: Group, error: ErrorCode) -> None:
+        for member in group.members.values():
+            if member.answer_sync is not None:
+                answer, member.answer_sync = member.answer_sync, None
+                answer(sync_error(error) if error else sync_answer(group, member))
+                self._watch(group, member)
+
+    # --- staying ---
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = objection_to_generation(group, request.member_id, request.group_instance_id, request.generation_id)
+        if not error:
+            self.heard(group, group.members[request.member_id])
+            if group.is_in(GroupState.PREPARING_REBALANCE):
+                return ErrorCode.REBALANCE_IN_PROGRESS
+        return error
+
+    def heard(self, group: Group, member: Member) -> None:
+        """A member has shown that it lives. Its timer looks at that when it goes off, instead of being moved."""
+        member.heard_at_ms = self._now_ms()
+
+    def _watch(self, group: Group, member: Member) -> None:
+        """Begin to hold a member to its session timeout."""
+        member.heard_at_ms = self._now_ms()
+        timeout = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
+        self._timers.schedule(
+            (group.group_id, member.member_id), timeout, lambda: self._session_elapsed(group, member.member_id)
+        )
+
+    def watch_all(self) -> None:
+        """Hold every member to its session timeout, from now: after its group was loaded."""
+        for group in self._groups.values():
+            for member in group.members.values():
+                self._watch(group, member)
+
+    def _session_elapsed(self, group: Group, member_id: str) -> None:
+        member = group.members.get(member_id)
+        if member is None:
+            return
+        remaining = member.heard_at_ms + member.session_timeout_ms - self._now_ms()
+        if member.is_waiting and not member.is_new:
+            self._watch(group, member)
+        elif remaining > 0 and not member.is_new:
+            self._timers.schedule(
+                (group.group_id, member_id), remaining, lambda: self._session_elapsed(group, member_id)
+            )
+        else:
+            reason = "its session timed out"
+            self._drop(group, member_id, reason)
+            self._carry_out(self._prepare_or_complete(group, f"a member is gone: {member_id}, {reason}"))
+
+    def _pending_expired(self, group: Group, member_id: str) -> None:
+        group.pending_members.discard(member_id)
+        self._carry_out(self._complete_if_all_joined(group))
+
+    # --- leaving ---
+
+    def leave(self, request: LeaveGroupRequest, version: int) -> tuple[LeaveGroupResponse, Decision]:
+        identities = request.members
+        if version < 3:
+            identities = [MemberIdentity(member_id=request.member_id)]
+        if not request.group_id:
+            return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID), NOTHING_TO_DO
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if version < 3:
+                return LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), NOTHING_TO_DO
+            return LeaveGroupResponse(members=[left(i, ErrorCode.UNKNOWN_MEMBER_ID) for i in identities]), NOTHING_TO_DO
+        if group.is_in(GroupState.DEAD):
+            return LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE), NOTHING_TO_DO
+        answers = [left(identity, self._leave(group, identity)) for identity in identities]
+        gone = [answer.member_id for answer in answers if not answer.error_code]
+        decision = NOTHING_TO_DO
+        if gone and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            decision = self._prepare(group, f"members left: {', '.join(gone)}")
+        elif gone:
+            decision = self._complete_if_all_joined(group)
+        if version < 3:
+            return LeaveGroupResponse(error_code=answers[0].error_code), decision
+        return LeaveGroupResponse(members=answers), decision
+
+    def _leave(self, group: Group, identity: MemberIdentity) -> ErrorCode:
+        member_id = identity.member_id
+        if identity.group_instance_id is not None and member_id == NO_MEMBER:
+            # By its instance id alone, as an administrator removes a static member.
+            member_id = group.static_members.get(identity.group_instance_id, NO_MEMBER)
+        if member_id in group.pending_members:
+            group.pending_members.discard(member_id)
+            self._timers.cancel((group.group_id, member_id))
+            return ErrorCode.NONE
+        error = objection_to_member(group, member_id, identity.group_instance_id)
+        if not error:
+            self._drop(group, member_id, f"it left{because(identity.reason)}")
+        return error
+
+    def _drop(self, group: Group, member_id: str, reason: str) -> None:
+        member = group.members[member_id]
+        log.info("member is gone", group=group.group_id, member=member_id, reason=reason)
+        self._timers.cancel((group.group_id, member_id))
+        group.remove(member_id)
+        if member.answer_join is not None:
+            member.answer_join(join_error(ErrorCode.UNKNOWN_MEMBER_ID, NO_MEMBER))
+        if member.answer_sync is not None:
+            member.answer_sync(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
+
+    def forget(self, group: Group) -> None:
+        """A group was deleted: nothing of it shall go off any more."""
+        group.transition_to(GroupState.DEAD, self._now_ms())
+        for key in ("join", "sync", *group.pending_members):
+            self._timers.cancel((group.group_id, key))

@@ -1,0 +1,224 @@
+"""The groups of one partition of __consumer_offsets: their members, their offsets, and what is asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from broker.coordinator.decision import NOTHING_TO_DO, CoordinatorRecord, Decision
+from broker.coordinator.timers import Timers
+from broker.group.group import Group
+from broker.group.member import Member
+from broker.group.membership import GroupSettings, Membership
+from broker.group.offsets import Offsets, Partition, objection_to_commit
+from broker.group.records import (
+    CommittedOffset,
+    group_tombstone,
+    offset_record,
+    read_group,
+    read_key,
+    read_offset,
+)
+from broker.group.states import GroupState
+from broker.group.subscription import subscribed_topics
+from protocol.errors import ErrorCode
+from protocol.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from protocol.messages.list_groups import ListedGroup
+
+# A record, read: what it is about, and what it says.
+ReadRecord = tuple[OffsetCommitKey | GroupMetadataKey, CommittedOffset | GroupMetadataValue | None]
+
+
+def read_record(record: CoordinatorRecord) -> ReadRecord | None:
+    """Read a record; None if it is of a kind that is not known here. Touches no state, so any thread may do it."""
+    key = read_key(record.key)
+    if key is None:
+        return None
+    if record.value is None:
+        return key, None
+    return key, read_offset(record.value) if isinstance(key, OffsetCommitKey) else read_group(record.value)
+
+
+class GroupShard:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        timers: Timers,
+        carry_out: Callable[[Decision], None],
+        now_ms: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self.membership = Membership(self.groups, settings, timers, carry_out, now_ms, new_id)
+        self._now_ms = now_ms
+
+    # --- durable state ---
+
+    def replay(self, read: ReadRecord) -> None:
+        key, value = read
+        if isinstance(key, OffsetCommitKey):
+            self.offsets.replay(key.group, (key.topic, key.partition), value)  # type: ignore[arg-type]
+        elif isinstance(value, GroupMetadataValue):
+            self._replay_group(key.group, value)
+        else:
+            group = self.groups.pop(key.group, None)
+            if group is not None:
+                self.membership.forget(group)
+
+    def _replay_group(self, group_id: str, value: GroupMetadataValue) -> None:
+        """For a group that is alive, this brings the assignments; for one that is being loaded, everything."""
+        group = self.groups.get(group_id)
+        if group is not None and group.generation == value.generation and group.state is not GroupState.EMPTY:
+            for found in value.members:
+                if found.member_id in group.members:
+                    group.members[found.member_id].assignment = found.assignment
+            return
+        if group is not None and group.generation == value.generation:
+            return
+        self.groups[group_id] = _load(group_id, value)
+
+    def loaded(self) -> None:
+        """All records have been replayed: from now on members must be heard."""
+        self.membership.watch_all()
+
+    # --- offsets ---
+
+    def commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        done: Callable[[ErrorCode], None],
+    ) -> Decision:
+        group = self.groups.get(group_id)
+        error = objection_to_commit(group, member_id, instance_id, generation)
+        if error:
+            done(error)
+            return NOTHING_TO_DO
+        if group is not None and member_id in group.members:
+            self.membership.heard(group, group.members[member_id])
+        return Decision([offset_record(group_id, *partition, committed) for partition, committed in offsets], done)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[Partition]
+    ) -> tuple[ErrorCode, dict[Partition, ErrorCode], Decision]:
+        """Delete offsets of partitions that the group does not read. Errors: of the whole, and of single partitions."""
+        group = self.groups.get(group_id)
+        if group is None and group_id not in self.offsets.group_ids():
+            return ErrorCode.GROUP_ID_NOT_FOUND, {}, NOTHING_TO_DO
+        busy: Collection[str] = ()
+        if group is not None and not group.is_in(GroupState.EMPTY):
+            if group.protocol_type != "consumer":
+                return ErrorCode.NON_EMPTY_GROUP, {}, NOTHING_TO_DO
+            busy = subscribed_topics(group)
+        errors = {
+            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if partition[0] in busy else ErrorCode.NONE
+            for partition in partitions
+        }
+        deleted = [partition for partition, error in errors.items() if not error]
+        return ErrorCode.NONE, errors, Decision(self.offsets.tombstones(group_id, deleted))
+
+    def forget_topics(self, topics: Collection[str]) -> Decision:
+        return Decision(self.offsets.of_topics(topics))
+
+    def expire(self, kept_ms: int) -> Decision:
+        """Delete offsets whose time is over, and groups that have nothing left."""
+        now_ms = self._now_ms()
+        records: list[CoordinatorRecord] = []
+        for group_id in {*self.offsets.group_ids(), *self.groups}:
+            group = self.groups.get(group_id)
+            expired = self.offsets.expired(group_id, group, now_ms, kept_ms)
+            records += self.offsets.tombstones(group_id, expired)
+            all_expired = len(expired) == len(self.offsets.of_group(group_id))
+            if group is not None and all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
+                records.append(group_tombstone(group_id))
+        return Decision(records)
+
+    # --- groups ---
+
+    def list_groups(self) -> list[ListedGroup]:
+        listed = [
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type="classic",
+            )
+            for group in self.groups.values()
+        ]
+        # Offsets without a group were committed by consumers that assign their partitions themselves.
+        simple = [group_id for group_id in self.offsets.group_ids() if group_id not in self.groups]
+        listed += [
+            ListedGroup(group_id=group_id, protocol_type="", group_state=GroupState.EMPTY.value, group_type="classic")
+            for group_id in simple
+        ]
+        return listed
+
+    def describe(self, group_id: str) -> DescribedGroup | None:
+        group = self.groups.get(group_id)
+        if group is None:
+            if group_id not in self.offsets.group_ids():
+                return None
+            group = Group(group_id, 0)
+        stable = group.is_in(GroupState.STABLE)
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=(group.protocol or "") if stable else "",
+            members=[_describe(member, group.protocol if stable else None) for member in group.members.values()],
+        )
+
+    def delete_group(self, group_id: str, done: Callable[[ErrorCode], None]) -> Decision:
+        group = self.groups.get(group_id)
+        if group is None and group_id not in self.offsets.group_ids():
+            done(ErrorCode.GROUP_ID_NOT_FOUND)
+            return NOTHING_TO_DO
+        if group is not None and not group.is_in(GroupState.EMPTY):
+            done(ErrorCode.NON_EMPTY_GROUP)
+            return NOTHING_TO_DO
+        records = self.offsets.tombstones(group_id, self.offsets.of_group(group_id))
+        if group is not None:
+            records.append(group_tombstone(group_id))
+        return Decision(records, done)
+
+
+def _load(group_id: str, value: GroupMetadataValue) -> Group:
+    group = Group(group_id, value.current_state_timestamp)
+    group.generation = value.generation
+    group.protocol_type = value.protocol_type or None
+    group.protocol = value.protocol
+    for found in value.members:
+        group.add(
+            Member(
+                found.member_id,
+                group_instance_id=found.group_instance_id,
+                client_id=found.client_id,
+                client_host=found.client_host,
+                # The first version of this record had no rebalance timeout.
+                rebalance_timeout_ms=max(found.rebalance_timeout, 0) or found.session_timeout,
+                session_timeout_ms=found.session_timeout,
+                protocol_type=value.protocol_type,
+                protocols=[(value.protocol or "", found.subscription)],
+                assignment=found.assignment,
+            )
+        )
+    group.leader_id = value.leader
+    if group.members:
+        group.state = GroupState.STABLE
+    return group
+
+
+def _describe(member: Member, protocol: str | None) -> DescribedGroupMember:
+    """Subscription and assignment are told only of a stable group, since they belong together."""
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=b"" if protocol is None else member.metadata(protocol),
+        member_assignment=b"" if protocol is None else member.assignment,
+    )

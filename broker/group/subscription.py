@@ -1,0 +1,34 @@
+"""The topics that a consumer's subscription names, as the protocol type "consumer" writes it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+
+from broker.group.group import Group
+
+
+def subscribed_topics(group: Group) -> Collection[str]:
+    """The topics that members of a group of consumers read."""
+    topics: set[str] = set()
+    for member in group.members.values():
+        topics.update(topics_of(member.metadata(group.protocol)))
+    return topics
+
+
+def topics_of(subscription: bytes) -> list[str]:
+    """Every version begins with the version and the names; a subscription that does not is none of Kafka's."""
+    topics = []
+    try:
+        _, count = struct.unpack_from(">hi", subscription)
+        position = 6
+        for _ in range(count):
+            (length,) = struct.unpack_from(">h", subscription, position)
+            position += 2
+            if not 0 <= length <= len(subscription) - position:
+                return []
+            topics.append(subscription[position : position + length].decode())
+            position += length
+    except (struct.error, UnicodeDecodeError):
+        return []
+    return topics
