@@ -345,7 +345,7 @@ class Log:
         """Begin to put a compacted segment in the place of those it was made of.
 
         Its files are complete and synced and end in `.cleaned`; `sizes` are theirs. `sync` the result on any thread,
-        then call `finish_swap`. It is cancelled if the log loses records before that.
+        then call `replace_segments`. It is cancelled if the log loses records before that.
         """
         new = Segment(self.folder, base_offset, self._open_files, sizes, old[0].created_ms, suffix=CLEANED)
         swap = PendingSwap(self._file_system, new, old)
@@ -353,11 +353,11 @@ class Log:
         self._swap = swap
         return swap
 
-    def finish_swap(self, swap: PendingSwap) -> PendingDeletion:
-        """Let the compacted segment take its place.
+    def replace_segments(self, swap: PendingSwap) -> PendingDeletion:
+        """Let the compacted segment take its place. When the old ones have been deleted, call `finish_swap`.
 
-        Nothing changes in memory before all files have their names. If one cannot be renamed, the old segments can
-        still be read, the next start will have the new one, and until then the log takes no more records.
+        If an old one cannot be renamed, all can still be read, the next start will have the new one instead, and until
+        then the log takes no more records.
         """
         self._swap = None
         try:
@@ -365,7 +365,6 @@ class Log:
                 raise swap.error
             for segment in swap.old:
                 segment.rename("", DELETED)
-            swap.new.rename(SWAP, "")
         except OSError as error:
             self._failure = LogFailure(f"{self.topic_partition}: could not be compacted: {error}")
             raise self._failure from None
@@ -379,6 +378,12 @@ class Log:
         self._folder_changed = True
         self._known_bound = None
         return PendingDeletion(self._file_system, self.folder, paths)
+
+    def finish_swap(self, swap: PendingSwap) -> None:
+        """Give the compacted segment its name: nothing is left that it could be mixed up with."""
+        if self.in_use and self.segments.floor(swap.new.base_offset) is swap.new:
+            swap.new.rename(SWAP, "")
+            self._folder_changed = True
 
     def cancel_swap(self) -> None:
         if self._swap is not None:

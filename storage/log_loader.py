@@ -144,6 +144,8 @@ def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
         for suffix in SEGMENT_SUFFIXES:
             for replaced in [offset for offset in files.get(suffix, {}) if base_offset <= offset < end_offset]:
                 file_system.unlink(offset_file(folder, replaced, suffix))
+        # Names may reach the disk in any order, and these must never be there together.
+        file_system.fsync_directory(folder)
         for suffix in SEGMENT_SUFFIXES:
             if base_offset in files.get(suffix + SWAP, {}):
                 swapped = offset_file(folder, base_offset, suffix + SWAP)

@@ -1,9 +1,12 @@
 """A compacted segment on its way into a log.
 
-Its files were written and synced under names that end in `.cleaned`. From `.swap` on they will take the place of the
-segments that they were made of, whatever happens: a crash ends with them in place, for whoever opens the folder
-finishes the work. That must be true on disk before the first of the old segments goes, so the folder is synced in
-between, which takes long and is done on another thread. Meanwhile the log goes on.
+    .cleaned    its files are written, and synced; after a crash they are deleted
+    .swap       it will take the place of the segments it was made of: after a crash, whoever opens the folder deletes
+                those that are left of them, and gives it its name
+    .deleted    the old segments; after a crash they are deleted
+
+Names may reach the disk in any order, so the folder is synced before the old segments go, and again before the new one
+gets its name. Syncing takes long and is done on another thread. Meanwhile the log goes on.
 """
 
 import contextlib
@@ -15,7 +18,7 @@ from storage.segment import Segment
 
 
 class PendingSwap:
-    """After `sync`, on whatever thread, it goes back to `Log.finish_swap`, unless it was cancelled."""
+    """After `sync`, on whatever thread, it goes back to `Log.replace_segments`, unless it was cancelled."""
 
     def __init__(self, file_system: FileSystem, new: Segment, old: Sequence[Segment]) -> None:
         self.new = new

@@ -88,6 +88,10 @@ class Step(Generic[T_co]):
             self._error = error
 
     @property
+    def succeeded(self) -> bool:
+        return self._error is None
+
+    @property
     def result(self) -> T_co:
         if self._error is not None:
             raise self._error
@@ -154,7 +158,11 @@ class Cleaning:
             if not swap.cancelled:
                 log.cancel_swap()
             raise
-        yield Step(log.finish_swap(swap).run)
+        deletion = Step(log.replace_segments(swap).run)
+        yield deletion
+        # Otherwise the old segments may come back after a crash, and the new one keeps the name that forbids that.
+        if deletion.succeeded:
+            log.finish_swap(swap)
 
     def _check_log(self, cleaned: CleanedSegment | None = None) -> list[Segment]:
         """The segments that a compacted one is to replace. They must be there still, and the same."""
