@@ -171,13 +171,19 @@ def read_topic(topic: str, node: Node) -> Assignment:
 
 
 def write_state(partition: PartitionImage, controller_epoch: int) -> bytes:
+    return _write_state(partition.leader_id, partition.leader_epoch, partition.isr_nodes, controller_epoch)
+
+
+@lru_cache(maxsize=1024)
+def _write_state(leader_id: int, leader_epoch: int, isr_nodes: tuple[int, ...], controller_epoch: int) -> bytes:
+    """Remembered, since a new topic's partitions, thousands perhaps, mostly say the same."""
     return _write(
         {
             "version": 1,
             "controller_epoch": controller_epoch,
-            "leader": partition.leader_id,
-            "leader_epoch": partition.leader_epoch,
-            "isr": partition.isr_nodes,
+            "leader": leader_id,
+            "leader_epoch": leader_epoch,
+            "isr": isr_nodes,
         }
     )
 

@@ -24,7 +24,7 @@ async def handle(broker: Broker, request: Request, message: CreatePartitionsRequ
         return CreatePartitionsResponse(
             results=[CreatePartitionsTopicResult(name=topic.name, error_code=timed_out) for topic in message.topics]
         )
-    results = await broker.controller.create_partitions(
+    results = await broker.create_partitions(
         [_wanted(topic) for topic in message.topics], validate_only=message.validate_only
     )
     return CreatePartitionsResponse(

@@ -31,7 +31,7 @@ async def handle(broker: Broker, request: Request, message: CreateTopicsRequest)
         return CreateTopicsResponse(
             topics=[CreatableTopicResult(name=topic.name, error_code=timed_out) for topic in message.topics]
         )
-    results = await broker.controller.create_topics(
+    results = await broker.create_topics(
         [_wanted(topic) for topic in message.topics], validate_only=message.validate_only
     )
     return CreateTopicsResponse(topics=[_result(broker, result) for result in results])

@@ -44,6 +44,9 @@ _SCHEMA = f"""
 _ROWS_A_STATEMENT = 1000
 
 
+_STAGED_A_TURN = 500
+
+
 class _Transaction(NamedTuple):
     operations: Sequence[Operation]
     done: asyncio.Future[None]
@@ -134,7 +137,7 @@ class EmbeddedRegistry(Registry):
         while self._queue:
             transactions, self._queue = self._queue, []
             staged = Staging(self._tree)
-            outcomes = [_try(transaction.operations, staged) for transaction in transactions]
+            outcomes = [await _try(transaction.operations, staged) for transaction in transactions]
             try:
                 await self._save(staged.changes)
             except Exception as error:
@@ -169,12 +172,17 @@ class EmbeddedRegistry(Registry):
                 asyncio.get_running_loop().call_exception_handler(context)
 
 
-def _try(operations: Sequence[Operation], staged: Staging) -> Sequence[Change] | Exception:
-    """Stage a transaction on top of those before it; its changes, or why it cannot be."""
+async def _try(operations: Sequence[Operation], staged: Staging) -> Sequence[Change] | Exception:
+    """Stage a transaction on top of those before it; its changes, or why it cannot be.
+
+    Nobody sees what is staged, so that the loop may have its turn in the middle of a large one.
+    """
     own = Staging(staged)
     try:
-        for operation in operations:
+        for count, operation in enumerate(operations, 1):
             own.stage(operation)
+            if count % _STAGED_A_TURN == 0:
+                await asyncio.sleep(0)
     except (RegistryError, ValueError) as error:
         return error
     staged.absorb(own)
