@@ -1,0 +1,209 @@
+"""aiokafka: asyncio. Its event loop runs in a thread here, so that scenarios are written once for all clients."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import aiokafka
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import MessageSizeTooLargeError, for_code
+
+from tests.integration.clients.interface import (
+    MAX_REQUEST_SIZE,
+    PATIENCE,
+    POLL_SECONDS,
+    Client,
+    Compression,
+    Consumer,
+    ConsumerRecord,
+    OffsetOutOfRangeError,
+    OffsetReset,
+    Producer,
+    ProducerRecord,
+    RecordMetadata,
+    RecordTooLargeError,
+)
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="aiokafka", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(coroutine, PATIENCE), self._loop).result()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class AioKafkaClient(Client):
+    name = "aiokafka"
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._loop = LoopThread()
+        self._admin = self._loop.run(self._started(lambda: AIOKafkaAdminClient(bootstrap_servers=bootstrap)))
+
+    @staticmethod
+    async def _started(make: Any) -> Any:
+        """Its objects belong to the loop that they are made in."""
+        made = make()
+        await made.start()
+        return made
+
+    def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+        answer = self._loop.run(self._admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs or {})]))
+        check(code for _, code, *_ in answer.topic_errors)
+
+    def delete_topic(self, name: str) -> None:
+        check(code for _, code, *_ in self._loop.run(self._admin.delete_topics([name])).topic_error_codes)
+
+    def create_partitions(self, topic: str, total_count: int) -> None:
+        self._loop.run(self._admin.create_partitions({topic: NewPartitions(total_count)}))
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs)
+        for answer in self._loop.run(self._admin.alter_configs([resource])):
+            check(code for code, *_ in answer.resources)
+
+    def delete_records(self, topic: str, before_offset: int) -> None:
+        self._loop.run(self._admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset)}))
+
+    def partition_count(self, topic: str) -> int:
+        (description,) = self._loop.run(self._admin.describe_topics([topic]))
+        return len(description["partitions"])
+
+    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+        def make() -> AIOKafkaProducer:
+            return AIOKafkaProducer(
+                bootstrap_servers=self.bootstrap,
+                compression_type=None if compression == "none" else compression,
+                max_request_size=MAX_REQUEST_SIZE,
+                metadata_max_age_ms=metadata_max_age_ms,
+                linger_ms=10,
+            )
+
+        return AioKafkaProducer(self._loop, self._loop.run(self._started(make)))
+
+    def consumer(
+        self,
+        topic: str,
+        partition: int = 0,
+        auto_offset_reset: OffsetReset = "earliest",
+        max_partition_fetch_bytes: int = 1_048_576,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Consumer:
+        def make() -> AIOKafkaConsumer:
+            return AIOKafkaConsumer(
+                bootstrap_servers=self.bootstrap,
+                auto_offset_reset=auto_offset_reset,
+                max_partition_fetch_bytes=max_partition_fetch_bytes,
+                metadata_max_age_ms=metadata_max_age_ms,
+            )
+
+        adapted = AioKafkaConsumer(
+            self._loop, self._loop.run(self._started(make)), TopicPartition(topic, partition)
+        )
+        if auto_offset_reset == "none":
+            adapted.seek_to_beginning()
+        return adapted
+
+    def close(self) -> None:
+        self._loop.run(self._admin.close())
+        self._loop.stop()
+
+
+def check(codes: Any) -> None:
+    for code in codes:
+        if code:
+            raise for_code(code)
+
+
+class AioKafkaProducer(Producer):
+    def __init__(self, loop: LoopThread, producer: AIOKafkaProducer) -> None:
+        self._loop = loop
+        self._producer = producer
+
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        return self._loop.run(self._send(topic, records))
+
+    async def _send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        futures = [
+            await self._producer.send(
+                topic,
+                record.value,
+                key=record.key,
+                partition=record.partition,
+                timestamp_ms=record.timestamp,
+                headers=list(record.headers),
+            )
+            for record in records
+        ]
+        try:
+            sent = [await future for future in futures]
+        except MessageSizeTooLargeError as error:
+            raise RecordTooLargeError from error
+        return [RecordMetadata(metadata.partition, metadata.offset) for metadata in sent]
+
+    def close(self) -> None:
+        self._loop.run(self._producer.stop())
+
+
+class AioKafkaConsumer(Consumer):
+    def __init__(self, loop: LoopThread, consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:
+        self._loop = loop
+        self._consumer = consumer
+        self._partition = partition
+        self._loop.run(self._assign())
+
+    async def _assign(self) -> None:
+        self._consumer.assign([self._partition])
+
+    def poll(self) -> list[ConsumerRecord]:
+        try:
+            batches = self._loop.run(self._consumer.getmany(timeout_ms=int(POLL_SECONDS * 1000)))
+        except aiokafka.errors.OffsetOutOfRangeError as error:
+            raise OffsetOutOfRangeError from error
+        return [
+            ConsumerRecord(r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+            for records in batches.values()
+            for r in records
+        ]
+
+    def seek(self, offset: int) -> None:
+        async def seek() -> None:
+            self._consumer.seek(self._partition, offset)
+
+        self._loop.run(seek())
+
+    def seek_to_beginning(self) -> None:
+        self._loop.run(self._consumer.seek_to_beginning(self._partition))
+
+    def seek_to_end(self) -> None:
+        self._loop.run(self._consumer.seek_to_end(self._partition))
+
+    def beginning_offset(self) -> int:
+        return self._loop.run(self._consumer.beginning_offsets([self._partition]))[self._partition]
+
+    def end_offset(self) -> int:
+        return self._loop.run(self._consumer.end_offsets([self._partition]))[self._partition]
+
+    def offset_for_time(self, timestamp: int) -> int | None:
+        found = self._loop.run(self._consumer.offsets_for_times({self._partition: timestamp}))[self._partition]
+        return None if found is None else found.offset
+
+    def close(self) -> None:
+        self._loop.run(self._consumer.stop())

@@ -1,0 +1,195 @@
+"""confluent-kafka: librdkafka, in C, with its own threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
+
+from tests.integration.clients.interface import (
+    MAX_REQUEST_SIZE,
+    PATIENCE,
+    POLL_SECONDS,
+    Client,
+    Compression,
+    Consumer,
+    ConsumerRecord,
+    OffsetOutOfRangeError,
+    OffsetReset,
+    Producer,
+    ProducerRecord,
+    RecordMetadata,
+    RecordTooLargeError,
+    wait_until,
+)
+
+
+class ConfluentClient(Client):
+    name = "confluent-kafka"
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+        done(self._admin.create_topics([NewTopic(name, partitions, 1, config=configs or {})]))
+
+    def delete_topic(self, name: str) -> None:
+        done(self._admin.delete_topics([name]))
+
+    def create_partitions(self, topic: str, total_count: int) -> None:
+        done(self._admin.create_partitions([NewPartitions(topic, total_count)]))
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        done(self._admin.incremental_alter_configs([resource]))
+
+    def delete_records(self, topic: str, before_offset: int) -> None:
+        done(self._admin.delete_records([TopicPartition(topic, 0, before_offset)]))
+
+    def partition_count(self, topic: str) -> int:
+        return len(self._admin.list_topics(topic, timeout=PATIENCE).topics[topic].partitions)
+
+    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+        return ConfluentProducer(
+            confluent_kafka.Producer(
+                {
+                    "bootstrap.servers": self.bootstrap,
+                    "compression.type": compression,
+                    "message.max.bytes": MAX_REQUEST_SIZE,
+                    "topic.metadata.refresh.interval.ms": metadata_max_age_ms,
+                    "linger.ms": 10,
+                }
+            )
+        )
+
+    def consumer(
+        self,
+        topic: str,
+        partition: int = 0,
+        auto_offset_reset: OffsetReset = "earliest",
+        max_partition_fetch_bytes: int = 1_048_576,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Consumer:
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "none",  # librdkafka wants a name; as long as nothing is committed or subscribed it is not used
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error" if auto_offset_reset == "none" else auto_offset_reset,
+                "fetch.message.max.bytes": max_partition_fetch_bytes,
+                "queued.min.messages": 1,  # read ahead as little as the others do
+                "topic.metadata.refresh.interval.ms": metadata_max_age_ms,
+            }
+        )
+        start = OFFSET_END if auto_offset_reset == "latest" else OFFSET_BEGINNING
+        return ConfluentConsumer(consumer, TopicPartition(topic, partition, start))
+
+    def close(self) -> None:
+        pass
+
+
+def done(futures: dict[Any, Future[Any]]) -> None:
+    for future in futures.values():
+        future.result(PATIENCE)
+
+
+class ConfluentProducer(Producer):
+    def __init__(self, producer: confluent_kafka.Producer) -> None:
+        self._producer = producer
+
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        reports: list[tuple[KafkaError | None, confluent_kafka.Message]] = []
+        for record in records:
+            self._producer.produce(
+                topic,
+                record.value,
+                record.key,
+                partition=-1 if record.partition is None else record.partition,
+                timestamp=record.timestamp or 0,
+                headers=list(record.headers),
+                on_delivery=lambda error, message: reports.append((error, message)),
+            )
+        left = self._producer.flush(PATIENCE)
+        if left:
+            raise AssertionError(f"{left} of {len(records)} records were not acknowledged")
+        for error, _ in reports:
+            if error is not None and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise RecordTooLargeError(error)
+            if error is not None:
+                raise KafkaException(error)
+        return [RecordMetadata(message.partition(), message.offset()) for _, message in reports]
+
+    def close(self) -> None:
+        self._producer.flush(PATIENCE)
+
+
+class ConfluentConsumer(Consumer):
+    def __init__(self, consumer: confluent_kafka.Consumer, start: TopicPartition) -> None:
+        self._consumer = consumer
+        self._topic, self._partition = start.topic, start.partition
+        consumer.assign([start])
+
+    def poll(self) -> list[ConsumerRecord]:
+        message = self._consumer.poll(POLL_SECONDS)
+        if message is None:
+            return []
+        error = message.error()
+        if error is None:
+            timestamp = message.timestamp()[1]
+            headers = tuple(message.headers() or ())
+            return [
+                ConsumerRecord(
+                    message.partition(), message.offset(), timestamp, message.key(), message.value(), headers
+                )
+            ]
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise OffsetOutOfRangeError(error)
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return []  # said once of a topic that is gone; the consumer goes on looking for it
+        raise KafkaException(error)
+
+    def seek(self, offset: int) -> None:
+        # A partition that was assigned a moment ago takes no seek until its fetching has begun.
+        def sought() -> bool:
+            try:
+                self._consumer.seek(TopicPartition(self._topic, self._partition, offset))
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._STATE:
+                    raise
+                return False
+            return True
+
+        wait_until(sought, f"a seek to {offset}")
+
+    def seek_to_beginning(self) -> None:
+        self.seek(OFFSET_BEGINNING)
+
+    def seek_to_end(self) -> None:
+        self.seek(OFFSET_END)
+
+    def beginning_offset(self) -> int:
+        return self._watermarks()[0]
+
+    def end_offset(self) -> int:
+        return self._watermarks()[1]
+
+    def _watermarks(self) -> tuple[int, int]:
+        partition = TopicPartition(self._topic, self._partition)
+        low, high = self._consumer.get_watermark_offsets(partition, timeout=PATIENCE)
+        return low, high
+
+    def offset_for_time(self, timestamp: int) -> int | None:
+        wanted = TopicPartition(self._topic, self._partition, timestamp)
+        (found,) = self._consumer.offsets_for_times([wanted], timeout=PATIENCE)
+        return None if found.offset == OFFSET_END else found.offset
+
+    def close(self) -> None:
+        self._consumer.close()

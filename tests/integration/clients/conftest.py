@@ -1,0 +1,68 @@
+"""Each scenario is played by every client library, to one broker for each module of scenarios."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+from tests.integration.clients.aio_kafka import AioKafkaClient
+from tests.integration.clients.confluent import ConfluentClient
+from tests.integration.clients.interface import Client
+from tests.integration.clients.java import JavaClient, JavaDriver
+from tests.integration.clients.kafka_python import KafkaPythonClient
+from tests.support.broker_process import BrokerProcess
+
+CLIENTS = {client.name: client for client in (KafkaPythonClient, ConfluentClient, AioKafkaClient, JavaClient)}
+EVERY_CLIENT = [pytest.param(name, marks=pytest.mark.java) if name == "java" else name for name in CLIENTS]
+
+numbers = count()
+
+
+@pytest.fixture(scope="module")
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """The module's broker, with the module's SETTINGS if it has some."""
+    settings = getattr(request.module, "SETTINGS", None)
+    with BrokerProcess(tmp_path_factory.mktemp("data"), settings=settings) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def java_driver() -> Iterator[JavaDriver]:
+    with JavaDriver() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def client_named(request: pytest.FixtureRequest, broker: BrokerProcess) -> Iterator[Callable[[str], Client]]:
+    """A client library by its name; each is made once."""
+    made: dict[str, Client] = {}
+
+    def named(name: str) -> Client:
+        if name not in made:
+            if name == "java":
+                made[name] = JavaClient(broker.bootstrap, request.getfixturevalue("java_driver"))
+            else:
+                made[name] = CLIENTS[name](broker.bootstrap)
+        return made[name]
+
+    yield named
+    for client in made.values():
+        client.close()
+
+
+@pytest.fixture(params=EVERY_CLIENT)
+def client(request: pytest.FixtureRequest, client_named: Callable[[str], Client]) -> Client:
+    return client_named(request.param)
+
+
+@pytest.fixture
+def new_name() -> str:
+    """The name of a topic that nobody has used yet."""
+    return f"topic-{next(numbers)}"
+
+
+@pytest.fixture
+def topic(client: Client, new_name: str) -> str:
+    """A topic of one partition, made by the client itself."""
+    client.create_topic(new_name)
+    return new_name

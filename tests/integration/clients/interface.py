@@ -1,0 +1,180 @@
+"""What the scenarios ask of a client library, under Kafka's names. One module for each library does it.
+
+Nothing here needs a consumer group: consumers are assigned their partition.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ClassVar, Literal, Self
+
+Headers = tuple[tuple[str, bytes | None], ...]
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+OffsetReset = Literal["earliest", "latest", "none"]
+
+# After so many seconds something that was waited for counts as missing.
+PATIENCE = 40.0
+# A poll comes back after so many seconds when there is nothing.
+POLL_SECONDS = 0.2
+# What clients may send, more than the broker takes by default, so that it is the broker that says no.
+MAX_REQUEST_SIZE = 8 * 1024 * 1024
+
+
+class OffsetOutOfRangeError(Exception):
+    """The consumer's position is not in the log, and its `auto.offset.reset` is none."""
+
+
+class RecordTooLargeError(Exception):
+    """The broker did not take a record because of its size."""
+
+
+@dataclass(frozen=True)
+class ProducerRecord:
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp: int | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class ConsumerRecord:
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(frozen=True)
+class RecordMetadata:
+    """Where a record has been put."""
+
+    partition: int
+    offset: int
+
+
+class Closing(ABC):
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Producer(Closing):
+    @abstractmethod
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        """Send records together and wait until all are acknowledged."""
+
+
+class Consumer(Closing):
+    """A consumer of one partition."""
+
+    @abstractmethod
+    def poll(self) -> list[ConsumerRecord]:
+        """What has arrived; an empty list if nothing does for a moment."""
+
+    @abstractmethod
+    def seek(self, offset: int) -> None: ...
+
+    @abstractmethod
+    def seek_to_beginning(self) -> None: ...
+
+    @abstractmethod
+    def seek_to_end(self) -> None: ...
+
+    @abstractmethod
+    def beginning_offset(self) -> int: ...
+
+    @abstractmethod
+    def end_offset(self) -> int: ...
+
+    @abstractmethod
+    def offset_for_time(self, timestamp: int) -> int | None:
+        """The offset of the first record that is not older; None if there is none."""
+
+    def read(self, count: int) -> list[ConsumerRecord]:
+        """The next records, `count` at least: those that came together with the last of them are not held back."""
+        records: list[ConsumerRecord] = []
+
+        def enough() -> bool:
+            records.extend(self.poll())
+            return len(records) >= count
+
+        wait_until(enough, lambda: f"{count} records to read; there were {len(records)}")
+        return records
+
+
+class Client(ABC):
+    """A client library, and the broker that it talks to."""
+
+    name: ClassVar[str]
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def cannot_compress(self, compression: Compression) -> str | None:
+        """Why this library cannot use a codec here, if so."""
+        return None
+
+    @abstractmethod
+    def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None: ...
+
+    @abstractmethod
+    def delete_topic(self, name: str) -> None: ...
+
+    @abstractmethod
+    def create_partitions(self, topic: str, total_count: int) -> None: ...
+
+    @abstractmethod
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        """Set these settings of a topic. What becomes of its others differs between the libraries."""
+
+    @abstractmethod
+    def delete_records(self, topic: str, before_offset: int) -> None:
+        """Delete the records of partition 0 that come before an offset."""
+
+    @abstractmethod
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has; 0 if there is no such topic."""
+
+    @abstractmethod
+    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer: ...
+
+    @abstractmethod
+    def consumer(
+        self,
+        topic: str,
+        partition: int = 0,
+        auto_offset_reset: OffsetReset = "earliest",
+        max_partition_fetch_bytes: int = 1_048_576,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Consumer:
+        """A consumer that begins where `auto_offset_reset` says; with none, at the beginning."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def write(self, topic: str, *records: ProducerRecord, compression: Compression = "none") -> list[RecordMetadata]:
+        """Write records together with a producer made for that."""
+        with self.producer(compression) as producer:
+            return producer.send(topic, records)
+
+
+def wait_until(condition: Callable[[], bool], awaited: str | Callable[[], str]) -> None:
+    """Ask until the answer is yes. The question itself takes its time: it is one to the broker."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited in vain for {awaited if isinstance(awaited, str) else awaited()}")

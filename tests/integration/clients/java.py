@@ -1,0 +1,205 @@
+"""Java kafka-clients: one virtual machine for all scenarios, which tests/java/ClientDriver.java drives."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from tests.integration.clients.interface import (
+    MAX_REQUEST_SIZE,
+    PATIENCE,
+    POLL_SECONDS,
+    Client,
+    Closing,
+    Compression,
+    Consumer,
+    ConsumerRecord,
+    OffsetOutOfRangeError,
+    OffsetReset,
+    Producer,
+    ProducerRecord,
+    RecordMetadata,
+    RecordTooLargeError,
+)
+from tests.support.apache_kafka import JavaError, java_command
+from tests.support.java_client import PROGRAMS
+
+ERRORS: dict[str, type[Exception]] = {
+    "OffsetOutOfRangeException": OffsetOutOfRangeError,
+    "RecordTooLargeException": RecordTooLargeError,
+}
+
+
+class JavaDriver(Closing):
+    """The process. A call is one line to it, the answer one line from it."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            java_command(PROGRAMS / "ClientDriver.java"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise JavaError("the Java process has no pipes")
+        print(json.dumps({"call": name, **arguments}), file=stdin, flush=True)
+        line = stdout.readline()
+        if not line:
+            raise JavaError(f"the Java process ended with {self._process.wait(PATIENCE)}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise ERRORS.get(answer["error"], JavaError)(f"{answer['error']}: {answer['message']}")
+        return answer["result"]
+
+    def close(self) -> None:
+        self._process.communicate(timeout=PATIENCE)
+
+
+class JavaObject(Closing):
+    """Something that was opened there."""
+
+    def __init__(self, driver: JavaDriver, kind: str, **arguments: Any) -> None:
+        self._driver = driver
+        self._number = driver.call(f"open_{kind}", **arguments)
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        return self._driver.call(name, on=self._number, **arguments)
+
+    def close(self) -> None:
+        self.call("close")
+
+
+class JavaClient(Client):
+    name = "java"
+
+    def __init__(self, bootstrap: str, driver: JavaDriver) -> None:
+        super().__init__(bootstrap)
+        self._driver = driver
+        self._admin = JavaObject(driver, "admin", settings={"bootstrap.servers": bootstrap})
+
+    def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+        self._admin.call("create_topic", topic=name, partitions=partitions, configs=configs or {})
+
+    def delete_topic(self, name: str) -> None:
+        self._admin.call("delete_topic", topic=name)
+
+    def create_partitions(self, topic: str, total_count: int) -> None:
+        self._admin.call("create_partitions", topic=topic, total_count=total_count)
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        self._admin.call("alter_configs", topic=topic, configs=configs)
+
+    def delete_records(self, topic: str, before_offset: int) -> None:
+        self._admin.call("delete_records", topic=topic, before_offset=before_offset)
+
+    def partition_count(self, topic: str) -> int:
+        count: int = self._admin.call("partition_count", topic=topic)
+        return count
+
+    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+        settings = {
+            "bootstrap.servers": self.bootstrap,
+            "compression.type": compression,
+            "max.request.size": str(MAX_REQUEST_SIZE),
+            "metadata.max.age.ms": str(metadata_max_age_ms),
+            "linger.ms": "10",
+        }
+        return JavaProducer(JavaObject(self._driver, "producer", settings=settings))
+
+    def consumer(
+        self,
+        topic: str,
+        partition: int = 0,
+        auto_offset_reset: OffsetReset = "earliest",
+        max_partition_fetch_bytes: int = 1_048_576,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Consumer:
+        settings = {
+            "bootstrap.servers": self.bootstrap,
+            "auto.offset.reset": auto_offset_reset,
+            "max.partition.fetch.bytes": str(max_partition_fetch_bytes),
+            "metadata.max.age.ms": str(metadata_max_age_ms),
+        }
+        adapted = JavaConsumer(
+            JavaObject(self._driver, "consumer", settings=settings, topic=topic, partition=partition)
+        )
+        if auto_offset_reset == "none":
+            adapted.seek_to_beginning()
+        return adapted
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+class JavaProducer(Producer):
+    def __init__(self, producer: JavaObject) -> None:
+        self._producer = producer
+
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        lines = [
+            {
+                "key": encoded(record.key),
+                "value": encoded(record.value),
+                "headers": [(name, encoded(value)) for name, value in record.headers],
+                "timestamp": record.timestamp,
+                "partition": record.partition,
+            }
+            for record in records
+        ]
+        return [RecordMetadata(**sent) for sent in self._producer.call("send", topic=topic, records=lines)]
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+class JavaConsumer(Consumer):
+    def __init__(self, consumer: JavaObject) -> None:
+        self._consumer = consumer
+
+    def poll(self) -> list[ConsumerRecord]:
+        return [
+            ConsumerRecord(
+                partition=record["partition"],
+                offset=record["offset"],
+                timestamp=record["timestamp"],
+                key=decoded(record["key"]),
+                value=decoded(record["value"]),
+                headers=tuple((name, decoded(value)) for name, value in record["headers"]),
+            )
+            for record in self._consumer.call("poll", ms=int(POLL_SECONDS * 1000))
+        ]
+
+    def seek(self, offset: int) -> None:
+        self._consumer.call("seek", offset=offset)
+
+    def seek_to_beginning(self) -> None:
+        self._consumer.call("seek_to_beginning")
+
+    def seek_to_end(self) -> None:
+        self._consumer.call("seek_to_end")
+
+    def beginning_offset(self) -> int:
+        offset: int = self._consumer.call("beginning_offset")
+        return offset
+
+    def end_offset(self) -> int:
+        offset: int = self._consumer.call("end_offset")
+        return offset
+
+    def offset_for_time(self, timestamp: int) -> int | None:
+        offset: int | None = self._consumer.call("offset_for_time", timestamp=timestamp)
+        return offset
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def encoded(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def decoded(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

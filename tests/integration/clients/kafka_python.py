@@ -1,0 +1,165 @@
+"""kafka-python: pure Python, its network in a thread of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+import kafka
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import MessageSizeTooLargeError
+
+from tests.integration.clients.interface import (
+    MAX_REQUEST_SIZE,
+    PATIENCE,
+    POLL_SECONDS,
+    Client,
+    Compression,
+    Consumer,
+    ConsumerRecord,
+    OffsetOutOfRangeError,
+    OffsetReset,
+    Producer,
+    ProducerRecord,
+    RecordMetadata,
+    RecordTooLargeError,
+)
+
+CODEC_MODULES = {"snappy": "snappy", "lz4": "lz4", "zstd": "zstandard"}
+
+
+class KafkaPythonClient(Client):
+    name = "kafka-python"
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+
+    def cannot_compress(self, compression: Compression) -> str | None:
+        module = CODEC_MODULES.get(compression)
+        if module is None or importlib.util.find_spec(module) is not None:
+            return None
+        return f"kafka-python has no {compression}: the module {module} is not installed"
+
+    def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+        self._admin.create_topics(
+            {name: {"num_partitions": partitions, "replication_factor": 1, "configs": configs or {}}}
+        )
+
+    def delete_topic(self, name: str) -> None:
+        self._admin.delete_topics([name])
+
+    def create_partitions(self, topic: str, total_count: int) -> None:
+        self._admin.create_partitions({topic: total_count})
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        results = self._admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)])
+        if results != {"topic": {topic: "OK"}}:
+            raise AssertionError(results)
+
+    def delete_records(self, topic: str, before_offset: int) -> None:
+        self._admin.delete_records({TopicPartition(topic, 0): before_offset})
+
+    def partition_count(self, topic: str) -> int:
+        (description,) = self._admin.describe_topics([topic])
+        return len(description["partitions"])
+
+    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+        return KafkaPythonProducer(
+            KafkaProducer(
+                bootstrap_servers=self.bootstrap,
+                compression_type=None if compression == "none" else compression,
+                max_request_size=MAX_REQUEST_SIZE,
+                metadata_max_age_ms=metadata_max_age_ms,
+                linger_ms=10,
+            )
+        )
+
+    def consumer(
+        self,
+        topic: str,
+        partition: int = 0,
+        auto_offset_reset: OffsetReset = "earliest",
+        max_partition_fetch_bytes: int = 1_048_576,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Consumer:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            auto_offset_reset=auto_offset_reset,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
+            metadata_max_age_ms=metadata_max_age_ms,
+        )
+        adapted = KafkaPythonConsumer(consumer, TopicPartition(topic, partition))
+        if auto_offset_reset == "none":
+            adapted.seek_to_beginning()
+        return adapted
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+class KafkaPythonProducer(Producer):
+    def __init__(self, producer: KafkaProducer) -> None:
+        self._producer = producer
+
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        futures = [
+            self._producer.send(
+                topic,
+                record.value,
+                key=record.key,
+                headers=list(record.headers),
+                partition=record.partition,
+                timestamp_ms=record.timestamp,
+            )
+            for record in records
+        ]
+        try:
+            sent = [future.get(PATIENCE) for future in futures]
+        except MessageSizeTooLargeError as error:
+            raise RecordTooLargeError from error
+        return [RecordMetadata(metadata.partition, metadata.offset) for metadata in sent]
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+class KafkaPythonConsumer(Consumer):
+    def __init__(self, consumer: KafkaConsumer, partition: TopicPartition) -> None:
+        self._consumer = consumer
+        self._partition = partition
+        consumer.assign([partition])
+
+    def poll(self) -> list[ConsumerRecord]:
+        try:
+            batches = self._consumer.poll(timeout_ms=POLL_SECONDS * 1000)
+        except kafka.errors.OffsetOutOfRangeError as error:
+            raise OffsetOutOfRangeError from error
+        return [
+            ConsumerRecord(r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+            for records in batches.values()
+            for r in records
+        ]
+
+    def seek(self, offset: int) -> None:
+        self._consumer.seek(self._partition, offset)
+
+    def seek_to_beginning(self) -> None:
+        self._consumer.seek_to_beginning(self._partition)
+
+    def seek_to_end(self) -> None:
+        self._consumer.seek_to_end(self._partition)
+
+    def beginning_offset(self) -> int:
+        return self._consumer.beginning_offsets([self._partition])[self._partition]
+
+    def end_offset(self) -> int:
+        return self._consumer.end_offsets([self._partition])[self._partition]
+
+    def offset_for_time(self, timestamp: int) -> int | None:
+        found = self._consumer.offsets_for_times({self._partition: timestamp})[self._partition]
+        return None if found is None else found.offset
+
+    def close(self) -> None:
+        self._consumer.close()
