@@ -11,6 +11,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"barnabas: {problem}", file=sys.stderr)
         return 2
     logs.configure()
+    _allow_many_files()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(config))
@@ -76,11 +78,24 @@ async def _serve(config: BrokerConfig) -> None:
         # What is there now stays. The path of a request makes no cycles, so the collector need not look often.
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
-        listener = broker.server.listeners[0]
-        print(f"barnabas ready on {host_and_port(listener.host, listener.port)}", flush=True)
+        addresses = [(each.name, host_and_port(each.host, each.port)) for each in broker.server.listeners]
+        for name, address in addresses:
+            log.info("listening", listener=name, address=address)
+        print(f"barnabas ready on {addresses[0][1]}", flush=True)
         await stopped.wait()
     finally:
         await broker.stop()
+
+
+def _allow_many_files() -> None:
+    """Each connection and each segment is an open file, and what a shell allows by default is soon used up."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # macOS has a lower limit than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, number: signal.Signals, callback: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from tests.support.wire import Wire, decode_answer, framed, request_frame
 pytestmark = pytest.mark.java
 
 UNKNOWN_ID = bytes(range(16))
-SETTINGS = {"node.id": "1", "broker.rack": "r1", "num.partitions": "3", "default.replication.factor": "1"}
+SETTINGS = {"node.id": "1", "broker.rack": "r1", "auto.create.topics.enable": "false"}
 
 
 @dataclass
@@ -31,15 +31,8 @@ class Peer:
     """A broker of either make that has one topic, `existing`."""
 
     port: int
-    topic_id: bytes = ZERO_UUID
-    cluster_id: str = ""
-
-    def __post_init__(self):
-        request = MetadataRequest(topics=[MetadataRequestTopic(name="existing")], allow_auto_topic_creation=False)
-        with Wire("127.0.0.1", self.port) as wire:
-            answer = wire.ask(ApiKey.METADATA, request, 12)
-        self.topic_id = answer.topics[0].topic_id
-        self.cluster_id = answer.cluster_id
+    topic_id: bytes
+    cluster_id: str
 
     def exchange(self, data: bytes) -> bytes | None:
         with Wire("127.0.0.1", self.port) as wire:
@@ -65,23 +58,27 @@ class Peer:
         return value
 
 
+def with_a_topic(port: int) -> Peer:
+    topic = CreatableTopic(name="existing", num_partitions=3, replication_factor=1, assignments=[], configs=[])
+    with Wire("127.0.0.1", port) as wire:
+        (created,) = wire.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics
+        assert created.error_code == 0
+        # Apache Kafka answers before all of it knows the new topic, and asking is all there is to find out.
+        while (found := wire.ask(ApiKey.METADATA, topics("existing"), 12)).topics[0].error_code != 0:
+            pass
+    return Peer(port, created.topic_id, found.cluster_id)
+
+
 @pytest.fixture(scope="module")
 def kafka():
-    with ApacheKafka({**SETTINGS, "auto.create.topics.enable": "false"}) as process:
-        topic = CreatableTopic(name="existing", num_partitions=3, replication_factor=1, assignments=[], configs=[])
-        with Wire("127.0.0.1", process.port) as wire:
-            created = wire.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7)
-        assert created.topics[0].error_code == 0
-        yield Peer(process.port)
+    with ApacheKafka(SETTINGS) as process:
+        yield with_a_topic(process.port)
 
 
 @pytest.fixture(scope="module")
 def barnabas(tmp_path_factory):
-    data = tmp_path_factory.mktemp("barnabas")
-    with BrokerProcess(data, settings=SETTINGS) as process, Wire("127.0.0.1", process.port) as wire:
-        wire.ask(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name="existing")]), 12)
-    with BrokerProcess(data, settings={**SETTINGS, "auto.create.topics.enable": "false"}) as process:
-        yield Peer(process.port)
+    with BrokerProcess(tmp_path_factory.mktemp("barnabas"), settings=SETTINGS) as process:
+        yield with_a_topic(process.port)
 
 
 def compare(kafka: Peer, barnabas: Peer, key: ApiKey, message, version: int):
