@@ -102,10 +102,10 @@ def replay(state: ProducerState, header: BatchHeader, batch: memoryview, segment
 def rebuild_producer_state(segments: Segments, snapshots: Snapshots, end_offset: int) -> ProducerState:
     """The producer state at `end_offset`: from the latest snapshot up to there, and the batches after it."""
     start, state = snapshots.load_latest(end_offset) or (segments.first.base_offset, ProducerState())
-    if start >= end_offset:
-        return state
     for segment in segments.from_offset(start):
-        replay_segment(segment, state, start, end_offset)
+        # What lies beyond may not have been checked yet.
+        if segment.base_offset < end_offset and start < end_offset:
+            replay_segment(segment, state, start, end_offset)
     return state
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from storage.checkpoints import read_offsets
 from storage.config import LogConfig
 from storage.errors import DirectoryLocked, LogFailure, WrongDirectory
 from storage.filesystem import FileSystem
-from storage.log_directory import LogDirectory
+from storage.log_directory import LogDirectory, PendingCheckpoint
 from storage.topic_partition import TopicPartition
 from tests.storage.support import (
     NOW,
@@ -84,7 +85,7 @@ def test_it_is_locked_against_other_processes(directory: LogDirectory) -> None:
     program = f"""
 from storage.config import LogConfig
 from storage.errors import DirectoryLocked
-from storage.log_directory import LogDirectory
+from storage.log_directory import LogDirectory, PendingCheckpoint
 try:
     LogDirectory({directory.path!r}, node_id=1, config_of=lambda topic: LogConfig(), now_ms=0)
 except DirectoryLocked:
@@ -127,6 +128,27 @@ def test_checkpoints(directory: LogDirectory) -> None:
     assert read_offsets(f"{path}/recovery-point-offset-checkpoint") == {A: 3, B: 0}
     assert read_offsets(f"{path}/replication-offset-checkpoint") == {A: 4, B: 3}
     assert read_offsets(f"{path}/log-start-offset-checkpoint") == {A: 2}
+
+
+def test_an_older_checkpoint_never_replaces_a_newer_one(directory: LogDirectory) -> None:
+    directory.logs[A].update_high_watermark(3)
+    older = directory.start_checkpoint()
+    directory.logs[A].increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    older.write()
+    assert read_offsets(f"{directory.path}/log-start-offset-checkpoint") == {A: 2}
+
+
+def test_many_threads_may_write_checkpoints(directory: LogDirectory) -> None:
+    directory.logs[A].update_high_watermark(3)
+    checkpoints = []
+    for offset in (1, 2, 3):
+        directory.logs[A].increment_log_start_offset(offset)
+        checkpoints += [directory.start_checkpoint() for _ in range(5)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(PendingCheckpoint.write, reversed(checkpoints)):
+            pass
+    assert read_offsets(f"{directory.path}/log-start-offset-checkpoint") == {A: 3}
     directory.abandon()
     again = reopen(directory).logs[A]
     assert (again.log_start_offset, again.high_watermark, again.recovery_point) == (2, 4, 3)
