@@ -7,6 +7,7 @@ taken away when the directory is opened, so that whoever comes after a crash doe
 import contextlib
 import fcntl
 import os
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -39,19 +40,39 @@ LOCK_FILE: Final = ".lock"
 _SYNCED_AT_ONCE: Final = 32
 
 
+class CheckpointFiles:
+    """The checkpoint files of a directory. Threads write them one at a time, and nothing older over something newer."""
+
+    def __init__(self, file_system: FileSystem, folder: str) -> None:
+        self._file_system = file_system
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._taken = 0
+        self._written = 0
+
+    def next_number(self) -> int:
+        self._taken += 1
+        return self._taken
+
+    def write(self, number: int, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+        with self._lock:
+            if number > self._written:
+                for name in offsets:
+                    write_offsets(self._file_system, os.path.join(self._folder, name), offsets[name])
+                self._written = number
+
+
 class PendingCheckpoint:
     """The offsets of all logs at one moment, to be written on any thread."""
 
-    def __init__(
-        self, file_system: FileSystem, folder: str, offsets: Mapping[str, Mapping[TopicPartition, int]]
-    ) -> None:
-        self._file_system = file_system
-        self._folder = folder
+    def __init__(self, files: CheckpointFiles, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+        self._files = files
+        self._number = files.next_number()
         self._offsets = offsets
 
     def write(self) -> None:
-        for name, offsets in self._offsets.items():
-            write_offsets(self._file_system, os.path.join(self._folder, name), offsets)
+        """When this returns, these offsets are on disk, or later ones."""
+        self._files.write(self._number, self._offsets)
 
 
 class PendingFolderDeletion:
@@ -87,6 +108,7 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self._file_system = file_system or FileSystem()
         self._open_files = OpenFiles(self._file_system, max_open_files)
+        self._checkpoints = CheckpointFiles(self._file_system, self.path)
         os.makedirs(self.path, exist_ok=True)
         self._lock = _lock(self.path)
         try:
@@ -201,8 +223,7 @@ class LogDirectory:
     def start_checkpoint(self) -> PendingCheckpoint:
         """What is to be written down from time to time of how far each log is safe, committed and deleted."""
         return PendingCheckpoint(
-            self._file_system,
-            self.path,
+            self._checkpoints,
             {
                 RECOVERY_POINT_CHECKPOINT: {name: log.recovery_point for name, log in self.logs.items()},
                 LOG_START_OFFSET_CHECKPOINT: {
