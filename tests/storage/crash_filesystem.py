@@ -117,6 +117,9 @@ class Disk:
     names: dict[str, int] = field(default_factory=dict)
     data: dict[int, bytearray] = field(default_factory=dict)
 
+    def copy(self) -> "Disk":
+        return Disk(set(self.folders), dict(self.names), {inode: bytearray(data) for inode, data in self.data.items()})
+
     def change_data(self, operation: DataOperation) -> None:
         content = self.data.setdefault(operation.inode, bytearray())
         match operation:
@@ -227,41 +230,57 @@ class CrashFileSystem(FileSystem):
         super().rmdir(path)
         self.operations.append(Unlink(path))
 
-    def disk_after(self, crash: Crash, count: int | None = None) -> Disk:
-        """The disk after a crash that came when `count` operations were done."""
-        initial = self._initial
-        disk = Disk(
-            set(initial.folders),
-            dict(initial.names),
-            {inode: bytearray(data) for inode, data in initial.data.items()},
-        )
-        pending_data: dict[int, list[DataOperation]] = {}
-        pending_names: list[NameOperation] = []
-        for operation in self.operations[:count]:
-            match operation:
-                case Write() | Truncate():
-                    pending_data.setdefault(operation.inode, []).append(operation)
-                case Fsync(inode):
-                    for synced in pending_data.pop(inode, []):
-                        disk.change_data(synced)
-                case FsyncFolder(path):
-                    for name in [name for name in pending_names if path in _folders_of(name)]:
-                        disk.change_names(name)
-                        pending_names.remove(name)
-                case _:
-                    pending_names.append(operation)
-        for name in crash.keep_names(pending_names):
+    def disk_after(self, crash: Crash) -> Disk:
+        """The disk after a crash that comes now."""
+        cache = _Cache(self._initial.copy())
+        for operation in self.operations:
+            cache.take(operation)
+        return cache.after(crash)
+
+    def disks_after(self, crash: Crash) -> Iterator[Disk]:
+        """The disks after crashes that came before the first operation, after it, after the second, and so on."""
+        cache = _Cache(self._initial.copy())
+        yield cache.after(crash)
+        for operation in self.operations:
+            cache.take(operation)
+            yield cache.after(crash)
+
+
+class _Cache:
+    """What is on the disk for sure, and what may or may not be."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._data: dict[int, list[DataOperation]] = {}
+        self._names: list[NameOperation] = []
+
+    def take(self, operation: Operation) -> None:
+        match operation:
+            case Write() | Truncate():
+                self._data.setdefault(operation.inode, []).append(operation)
+            case Fsync(inode):
+                for synced in self._data.pop(inode, []):
+                    self._disk.change_data(synced)
+            case FsyncFolder(path):
+                for name in [name for name in self._names if path in _folders_of(name)]:
+                    self._disk.change_names(name)
+                    self._names.remove(name)
+            case _:
+                self._names.append(operation)
+
+    def after(self, crash: Crash) -> Disk:
+        disk = self._disk.copy()
+        for name in crash.keep_names(self._names):
             disk.change_names(name)
-        for pending in pending_data.values():
+        for pending in self._data.values():
             for survivor in crash.keep_data(pending):
                 disk.change_data(survivor)
         return disk
 
 
-def _folders_of(operation: NameOperation) -> Iterator[str]:
+def _folders_of(operation: NameOperation) -> tuple[str, ...]:
     match operation:
         case Rename(source, target):
-            yield os.path.dirname(source)
-            yield os.path.dirname(target)
+            return os.path.dirname(source), os.path.dirname(target)
         case _:
-            yield os.path.dirname(operation.path)
+            return (os.path.dirname(operation.path),)
