@@ -7,6 +7,7 @@ from importlib import import_module
 # Each is a module with a function `main` that measures and prints.
 BENCHMARKS = {
     "codec": "benchmarks.codec",
+    "startup": "benchmarks.startup",
     "broker": "benchmarks.broker.run",
 }
 # Those whose `main` takes `quick`, to do less of everything.
