@@ -23,6 +23,7 @@ from broker.controller.view import ClusterChange, ClusterView
 from broker.group.coordinator import GroupCoordinator
 from broker.registry.embedded import EmbeddedRegistry
 from broker.registry.errors import RegistryError
+from broker.replica.compaction import Compaction
 from broker.replica.fetch_sessions import FetchSessions
 from broker.replica.housekeeping import Housekeeping
 from broker.replica.replicas import Replicas
@@ -125,12 +126,15 @@ class Broker:
         self.groups.start()
         self._housekeeping = Housekeeping(self.config, self.replicas)
         self._housekeeping.start()
+        self._compaction = Compaction(self.config, self.replicas)
+        self._compaction.start()
         self.server.start()
 
     async def stop(self) -> None:
         """Go down in the opposite order: nothing is acknowledged any more when the logs are closed."""
         await self.server.stop()
         self._housekeeping.stop()
+        self._compaction.stop()
         self.groups.stop()
         for task in self._tasks:
             task.cancel()

@@ -1,0 +1,69 @@
+"""Compaction of logs whose policy asks for it: one log at a time, in steps that run on a worker thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import structlog
+
+from broker.clock import Timer
+from broker.config import BrokerConfig
+from broker.replica.replicas import Replicas
+from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning, Step
+
+log = structlog.get_logger()
+
+
+class Compaction:
+    def __init__(self, config: BrokerConfig, replicas: Replicas) -> None:
+        self._config = config
+        self._clock = replicas.clock
+        self._worker = replicas.worker
+        self._cleaner = Cleaner(replicas.directory.logs, self._cleaner_config())
+        self._cleaning: Cleaning | None = None
+        self._timer: Timer | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        self._timer = self._clock.call_later(self._config.log_cleaner_backoff_ms / 1000, self.look)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._cleaning is not None:
+            self._cleaning.stop()
+
+    def look(self) -> None:
+        """Compact the log that needs it most; look again later if none does."""
+        self._cleaner.config = self._cleaner_config()
+        if self._stopped or self._cleaning is not None:
+            return
+        if self._config.log_cleaner_enable:
+            self._cleaning = self._cleaner.choose(self._clock.now_ms())
+        if self._cleaning is None:
+            self.start()
+        else:
+            self._advance(self._cleaning, self._cleaning.steps())
+
+    def _advance(self, cleaning: Cleaning, steps: Iterator[Step[object]]) -> None:
+        step = next(steps, None)
+        if step is not None:
+            self._worker.run(step, lambda _: self._advance(cleaning, steps))
+            return
+        self._cleaning = None
+        if cleaning.stats is not None:
+            log.info(
+                "log compacted",
+                partition=str(cleaning.log.topic_partition),
+                up_to=cleaning.stats.end_offset,
+                records_read=cleaning.stats.records_read,
+                records_kept=cleaning.stats.records_kept,
+            )
+        self.look()
+
+    def _cleaner_config(self) -> CleanerConfig:
+        return CleanerConfig(
+            dedupe_buffer_size=self._config.log_cleaner_dedupe_buffer_size,
+            io_max_bytes_per_second=self._config.log_cleaner_io_max_bytes_per_second,
+        )
