@@ -1,0 +1,189 @@
+"""A coordinator's shard without a broker: time is moved by hand, records are kept in a list."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+
+from broker.group.membership import ClientInfo
+from broker.group.shard import GroupShard, read_record
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+GROUP = "g"
+
+
+class ManualTimers:
+    """Timers that go off when a test moves the time, in their order."""
+
+    def __init__(self):
+        self.now_ms = 1_000_000
+        self._timers = {}
+        self._serial = count()
+
+    def schedule(self, key, delay_ms, callback):
+        self._timers[key] = (self.now_ms + delay_ms, next(self._serial), callback)
+
+    def cancel(self, key):
+        self._timers.pop(key, None)
+
+    def advance(self, ms):
+        end = self.now_ms + ms
+        while True:
+            due = min(((when, serial, key) for key, (when, serial, _) in self._timers.items()), default=None)
+            if due is None or due[0] > end:
+                break
+            self.now_ms = max(self.now_ms, due[0])
+            self._timers.pop(due[2])[2]() if due[2] in self._timers else None
+        self.now_ms = end
+
+    @property
+    def keys(self):
+        return set(self._timers)
+
+
+class Answer:
+    """What a parked request is answered with, once it is."""
+
+    def __init__(self):
+        self.message = None
+
+    def __call__(self, message):
+        assert self.message is None, "answered twice"
+        self.message = message
+
+    @property
+    def error(self):
+        return ErrorCode(self.message.error_code)
+
+
+class Coordinator:
+    """What a client sees of a shard. Decisions are carried out as the run-time does: append, replay, tell."""
+
+    def __init__(self, **settings):
+        self.timers = ManualTimers()
+        self.settings = SimpleNamespace(
+            **{
+                "group_initial_rebalance_delay_ms": 0,
+                "group_max_size": 1000,
+                "group_min_session_timeout_ms": 6000,
+                "group_max_session_timeout_ms": 1_800_000,
+                **settings,
+            }
+        )
+        self.records = []
+        self.append_error = ErrorCode.NONE
+        ids = count(1)
+        self.shard = GroupShard(
+            self.settings, self.timers, self.carry_out, lambda: self.timers.now_ms, lambda: f"id{next(ids)}"
+        )
+
+    @property
+    def group(self):
+        return self.shard.groups[GROUP]
+
+    @property
+    def state(self):
+        return self.group.state.value
+
+    def carry_out(self, decision):
+        if decision.records and self.append_error:
+            decision.done(self.append_error)
+            return
+        for record in decision.records:
+            self.records.append(record)
+            self.shard.replay(read_record(record))
+        decision.done(ErrorCode.NONE)
+
+    def reloaded(self):
+        """Another coordinator that has replayed what this one appended."""
+        other = Coordinator()
+        other.timers.now_ms = self.timers.now_ms
+        for record in self.records:
+            other.shard.replay(read_record(record))
+        other.records = list(self.records)
+        other.shard.loaded()
+        return other
+
+    # --- requests ---
+
+    def join(self, member_id="", *, instance=None, protocols=(("range", b"t"),), version=9, **fields):
+        """Ask to join; a new dynamic member comes back with the id that it was given, as clients do."""
+        answer = Answer()
+        message = JoinGroupRequest(
+            **{
+                "group_id": GROUP,
+                "session_timeout_ms": 10_000,
+                "rebalance_timeout_ms": 60_000,
+                "protocol_type": "consumer",
+                **fields,
+            },
+            member_id=member_id,
+            group_instance_id=instance,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+        )
+        self.carry_out(self.shard.membership.join(message, ClientInfo("c", "/127.0.0.1", version), answer))
+        if answer.message is not None and answer.error == ErrorCode.MEMBER_ID_REQUIRED and not member_id:
+            return self.join(answer.message.member_id, protocols=protocols, version=version, **fields)
+        self.timers.advance(0)
+        return answer
+
+    def sync(self, member_id, generation, assignments=None, *, instance=None, **fields):
+        answer = Answer()
+        message = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member, assignment=assignment)
+                for member, assignment in (assignments or {}).items()
+            ],
+            **fields,
+        )
+        self.carry_out(self.shard.membership.sync(message, answer))
+        return answer
+
+    def heartbeat(self, member_id, generation, instance=None, group_id=GROUP):
+        message = HeartbeatRequest(
+            group_id=group_id, generation_id=generation, member_id=member_id, group_instance_id=instance
+        )
+        return self.shard.membership.heartbeat(message)
+
+    def leave(self, *members, version=5):
+        """Members by their ids, or as (member id, instance id)."""
+        identities = [
+            MemberIdentity(member_id=m, group_instance_id=None)
+            if isinstance(m, str)
+            else MemberIdentity(member_id=m[0], group_instance_id=m[1])
+            for m in members
+        ]
+        message = LeaveGroupRequest(group_id=GROUP, members=identities)
+        if version < 3:
+            message = LeaveGroupRequest(group_id=GROUP, member_id=members[0])
+        response, decision = self.shard.membership.leave(message, version)
+        self.carry_out(decision)
+        return response
+
+    # --- whole stories ---
+
+    def stable_with(self, number, **join):
+        """A stable group of so many members; their ids, the leader's first."""
+        first = self.join(**join).message
+        members = [first.member_id]
+        self.sync(first.member_id, first.generation_id, {first.member_id: b"a0"})
+        for _ in range(number - 1):
+            answer = self.join(**join)
+            rejoined = [self.join(member, **join) for member in members]
+            assert answer.message is not None, "the rebalance did not complete"
+            members.append(answer.message.member_id)
+            leader = next(a.message for a in [*rejoined, answer] if a.message.members)
+            self.sync(leader.leader, leader.generation_id, {m: m.encode() for m in members})
+        for member in members:
+            if member != self.group.leader_id:
+                self.sync(member, self.group.generation)
+        assert self.state == "Stable"
+        return members
