@@ -1,9 +1,21 @@
+import sys
+
 import pytest
 
 from protocol.api import ApiKey
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.broker_process import BrokerProcess
 from tests.support.wire import Wire
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Let the first broker process compile for all others, also where Python is told to keep no bytecode."""
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.dont_write_bytecode:
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
 
 
 @pytest.fixture
@@ -14,7 +26,7 @@ def broker(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def shared_broker(tmp_path_factory):
+def shared_broker(compiled_once, tmp_path_factory):
     """A broker for tests that leave it as they found it. It has one topic, `shared`, of three partitions."""
     settings = {"num.partitions": "3"}
     with BrokerProcess(tmp_path_factory.mktemp("shared"), settings=settings) as process:
