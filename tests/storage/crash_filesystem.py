@@ -79,6 +79,16 @@ def _torn(operations: Sequence[DataOperation]) -> list[DataOperation]:
     return kept
 
 
+def _holed(operations: Sequence[DataOperation]) -> list[DataOperation]:
+    """The last write reached the disk but for some of its pages."""
+    kept = list(operations)
+    if kept and isinstance(kept[-1], Write):
+        last = kept.pop()
+        third = len(last.data) // 3
+        kept.append(last._replace(data=last.data[:third] + bytes(third) + last.data[2 * third :]))
+    return kept
+
+
 def _scrambled(seed: int) -> Crash:
     """Some writes survive and some do not, whatever their order; likewise names."""
     chance = random.Random(seed)
@@ -100,6 +110,7 @@ PROCESS_CRASH = Crash("only the process crashes", list, list)
 MACHINE_CRASHES = (
     Crash("all is lost", _nothing, _nothing),  # type: ignore[arg-type]
     Crash("the last write is torn", _torn, list),
+    Crash("the last write has a hole", _holed, list),
     Crash("names survive, data does not", _nothing, list),  # type: ignore[arg-type]
     Crash("data survives, names do not", list, _nothing),  # type: ignore[arg-type]
 )

@@ -206,8 +206,9 @@ def run(root: str) -> Workload:
     work.append(A, 2)
     work.flush(A)
     work.checkpoint()
-    work.truncate(A, work.promises[A].end - 9)
-    work.append(A, 4)
+    # What is cut off was on disk, checkpoint and all. What takes its place, over several segments, is not.
+    work.truncate(A, work.promises[A].end - 17)
+    work.append(A, 8)
     work.flush(A)
     work.checkpoint()
     work.close_and_open()

@@ -1,0 +1,117 @@
+"""Logs to be compacted, and what is left in them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from protocol.records.batch import BatchHeader, validate_batch
+from protocol.records.builder import NewRecord, build_batch
+from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.record import Record
+from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning
+from storage.cleaner.rewrite import CleaningStats
+from storage.config import LogConfig
+from storage.filesystem import FileSystem
+from storage.log import Log
+from storage.producer_state import AppendOrigin
+from tests.storage.support import NOW, PARTITION, append, make_log, read_all
+
+# All that is closed is compacted, however little it is.
+SETTINGS: dict[str, Any] = {
+    "cleanup_policy": frozenset({"compact"}),
+    "min_cleanable_dirty_ratio": 0.0,
+    "delete_retention_ms": 1000,
+}
+
+
+class NoSync(FileSystem):
+    """What is synced when is the business of other tests."""
+
+    def fsync(self, fd: int) -> None:
+        pass
+
+    def fsync_directory(self, path: str) -> None:
+        pass
+
+
+def compacted_log(folder: Path, *, file_system: FileSystem | None = None, **settings: Any) -> Log:
+    config = LogConfig(**{**SETTINGS, **settings})
+    return make_log(folder / "topic-0", config, file_system=file_system or NoSync())
+
+
+def keyed(*pairs: tuple[bytes | None, bytes | None], timestamp: int = NOW, **fields: Any) -> memoryview:
+    """A batch of records with these keys and values."""
+    return memoryview(build_batch([NewRecord(timestamp, key, value) for key, value in pairs], **fields))
+
+
+def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: Any) -> int:
+    """Append one batch of keys and values, and give its base offset."""
+    return append(log, keyed(*pairs, **fields), origin=AppendOrigin.COORDINATOR)[0]
+
+
+def end_transaction(log: Log, control_type: ControlType, producer_id: int, producer_epoch: int = 0) -> int:
+    marker = build_end_transaction_marker(
+        control_type, timestamp=NOW, producer_id=producer_id, producer_epoch=producer_epoch, coordinator_epoch=0
+    )
+    return append(log, memoryview(marker), origin=AppendOrigin.COORDINATOR)[0]
+
+
+def transaction(
+    log: Log, producer_id: int, *pairs: tuple[bytes, bytes | None], commit: bool, sequence: int = 0
+) -> None:
+    put(log, *pairs, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True)
+    end_transaction(log, ControlType.COMMIT if commit else ControlType.ABORT, producer_id)
+
+
+def cleaning_of(log: Log, now_ms: int = NOW, **config: Any) -> Cleaning:
+    cleaning = Cleaner({PARTITION: log}, CleanerConfig(**config), NoSync()).choose(now_ms)
+    assert cleaning is not None, "there is nothing to compact"
+    return cleaning
+
+
+def compact(log: Log, now_ms: int = NOW, **config: Any) -> CleaningStats:
+    """Close the active segment and compact what is there."""
+    log.roll(now_ms)
+    cleaning = cleaning_of(log, now_ms, **config)
+    for step in cleaning.steps():
+        step()
+    assert cleaning.stats is not None, "the compaction was given up"
+    return cleaning.stats
+
+
+def contents(log: Log) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of all records, aborted ones among them."""
+    return [(record.key, record.value) for record in read_all(log)]
+
+
+def read_committed(log: Log) -> list[Record]:
+    """What a consumer shows that leaves out what it is told was aborted."""
+    aborted = log.aborted_transactions(log.log_start_offset, log.last_stable_offset)
+    records = []
+    for header, record in batches_and_records(log):
+        hidden = any(
+            each.producer_id == header.producer_id and each.first_offset <= record.offset <= each.last_offset
+            for each in aborted
+        )
+        if record.offset < log.last_stable_offset and not (header.is_transactional and hidden):
+            records.append(record)
+    return records
+
+
+def headers(log: Log) -> list[BatchHeader]:
+    """The headers of all batches, each checked."""
+    found = []
+    for segment in log.segments:
+        for position, header in segment.headers():
+            validate_batch(segment.read_batch(position, header))
+            found.append(header)
+    return found
+
+
+def batches_and_records(log: Log) -> list[tuple[BatchHeader, Record]]:
+    by_offset = {offset: header for header in headers(log) for offset in range(header.base_offset, header.next_offset)}
+    return [(by_offset[record.offset], record) for record in read_all(log)]
+
+
+def segment_sizes(log: Log) -> Sequence[int]:
+    return [segment.size for segment in log.segments]
