@@ -11,6 +11,7 @@ max_wait_ms have passed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.clock import Timer
@@ -76,9 +77,12 @@ class _Fetch:
         noteworthy = False
         limit = min(self._message.max_bytes, self._broker.config.fetch_max_bytes)
         for key, wanted in self._context.partitions.items():
-            answer = self._read_partition(key, wanted, max(0, limit - size), size == 0)
+            answer = self._read_partition(key, wanted, limit, size == 0)
             answers.append((key, answer))
-            size += size_of(answer)
+            read = size_of(answer)
+            if read:
+                size += read
+                limit = max(0, limit - read)
             noteworthy = noteworthy or answer.error_code != 0 or answer.diverging_epoch is not None
         self._missing = self._message.min_bytes - size
         return answers, noteworthy or self._missing <= 0
@@ -89,10 +93,11 @@ class _Fetch:
         """Read up to `limit` bytes. If nothing was read yet, the first batch is read whatever its size."""
         partition = self._find(key)
         if isinstance(partition, ErrorCode):
-            return _error(key.partition, partition)
-        error = partition.check_leader_epoch(wanted.current_leader_epoch)
-        if error:
-            return _error(key.partition, error)
+            return _error(key.partition, partition, aborted_transactions=())
+        if wanted.current_leader_epoch >= 0:
+            error = partition.check_leader_epoch(wanted.current_leader_epoch)
+            if error:
+                return _error(key.partition, error)
         log = partition.log
         if log.config.compression_type == "zstd" and self._request.version < 10:
             return _error(key.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -100,15 +105,13 @@ class _Fetch:
             diverged = self._diverged(partition, wanted)
             if diverged is not None:
                 return diverged
+        max_bytes = min(wanted.max_bytes, limit)
+        if max_bytes < 0:
+            return _error(key.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
         committed = self._message.isolation_level == _READ_COMMITTED
         upper_bound = log.last_stable_offset if committed else log.high_watermark
         try:
-            records = log.read(
-                wanted.fetch_offset,
-                min(wanted.max_bytes, limit),
-                upper_bound=upper_bound,
-                min_one_message=min_one_message,
-            )
+            records = log.read(wanted.fetch_offset, max_bytes, upper_bound=upper_bound, min_one_message=min_one_message)
         except StorageError as failure:
             return _error(key.partition, error_code_of(failure))
         return PartitionData(
@@ -141,6 +144,7 @@ class _Fetch:
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
             diverging_epoch=EpochEndOffset(epoch=end.epoch, end_offset=end.start_offset),
+            aborted_transactions=None,
             records=b"",
         )
 
@@ -153,7 +157,8 @@ class _Fetch:
 
     def on_news(self, size: int) -> None:
         self._missing -= size
-        if size and self._missing > 0:
+        # The few bytes that end a transaction let a reader of committed records see much more than themselves.
+        if size and self._missing > 0 and self._message.isolation_level != _READ_COMMITTED:
             return
         answers, enough = self._read()
         if enough or not size:
@@ -174,9 +179,16 @@ class _Fetch:
             self._timer.cancel()
 
 
-def _error(index: int, error: ErrorCode) -> PartitionData:
+def _error(
+    index: int, error: ErrorCode, aborted_transactions: Sequence[AbortedTransaction] | None = None
+) -> PartitionData:
+    """Where Kafka does not know the partition, it lists no aborted transactions; else it leaves out the list."""
     return PartitionData(
-        partition_index=index, error_code=error, high_watermark=-1, aborted_transactions=None, records=b""
+        partition_index=index,
+        error_code=error,
+        high_watermark=-1,
+        aborted_transactions=aborted_transactions,  # type: ignore[arg-type]
+        records=b"",
     )
 
 

@@ -48,10 +48,12 @@ def handle(broker: Broker, request: Request, message: ListOffsetsRequest) -> Lis
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _error(wanted.partition_index, ErrorCode.INVALID_REQUEST)
-                    if (topic.name, wanted.partition_index) in twice
-                    else _answer(broker, request.version, topic.name, wanted, committed)
-                    for wanted in topic.partitions
+                    *(_error(index, ErrorCode.INVALID_REQUEST) for name, index in twice if name == topic.name),
+                    *(
+                        _answer(broker, request.version, topic.name, wanted, committed)
+                        for wanted in topic.partitions
+                        if (topic.name, wanted.partition_index) not in twice
+                    ),
                 ],
             )
             for topic in message.topics

@@ -89,17 +89,17 @@ class _Produce:
     def _objection(self, topic: TopicProduceData, partition: Partition | None, records: Records | None) -> ErrorCode:
         """Why these records may not even be tried."""
         acks, version = self._message.acks, self._request.version
-        if acks not in (_ALL, 0, 1):
-            return ErrorCode.INVALID_REQUIRED_ACKS
         if partition is None:
             known = version < 13 or self._broker.cluster.topic_by_id(topic.topic_id) is not None
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
         if records is None:
             return ErrorCode.INVALID_RECORD
-        if acks == _ALL and partition.in_sync_replicas < partition.log.config.min_insync_replicas:
-            return ErrorCode.NOT_ENOUGH_REPLICAS
         if version < _ZSTD_FROM_VERSION and _is_zstd(records):
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if acks not in (_ALL, 0, 1):
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        if acks == _ALL and not partition.has_enough_replicas():
+            return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
 
     def _fail(self, response: PartitionProduceResponse, error: ErrorCode, message: str | None = None) -> None:

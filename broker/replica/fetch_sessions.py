@@ -183,7 +183,7 @@ class FetchSessions:
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             wanted = wanted_partitions(request)
-            if request.session_epoch == FINAL_EPOCH or not wanted:
+            if request.session_epoch == FINAL_EPOCH:
                 return FetchContext(wanted)
             return FetchContext(wanted, begin=lambda partitions: self._create(partitions, version >= 13, now_ms))
         session = self._sessions.get(request.session_id)

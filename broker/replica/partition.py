@@ -53,11 +53,12 @@ class Partition:
         "_commit_waits",
         "_flush_timer",
         "_flushing",
+        "_in_sync_replicas",
         "_queued",
+        "_replica_count",
         "_replicas",
         "_unflushed",
         "deleted",
-        "in_sync_replicas",
         "index",
         "leader_epoch",
         "log",
@@ -73,7 +74,8 @@ class Partition:
         self.index = index
         self.log = log
         self.leader_epoch = 0
-        self.in_sync_replicas = 1
+        self._replica_count = 1
+        self._in_sync_replicas = 1
         self.deleted = False
         self.waiters: dict[Waiter, None] = {}
         self._queued: list[_Append] = []
@@ -82,13 +84,19 @@ class Partition:
         self._commit_waits: list[tuple[int, Callable[[LogFailure | None], None]]] = []  # in the order of their offsets
         self._unflushed: list[_Written] = []  # written, but to be answered only when they are on disk
 
-    def lead(self, leader_epoch: int, in_sync_replicas: int) -> None:
-        """Become the leader in this epoch. With one replica, all that it has is committed."""
+    def lead(self, leader_epoch: int, replicas: int, in_sync_replicas: int) -> None:
+        """Lead in this epoch. With one replica, all that it has is committed, except what waits to be on disk."""
         if leader_epoch > self.log.leader_epochs.latest_epoch:
             self.log.assign_leader_epoch(leader_epoch)
         self.leader_epoch = leader_epoch
-        self.in_sync_replicas = in_sync_replicas
-        self.log.update_high_watermark(self.log.end_offset)
+        self._replica_count = replicas
+        self._in_sync_replicas = in_sync_replicas
+        if not self._unflushed:
+            self.log.update_high_watermark(self.log.end_offset)
+
+    def has_enough_replicas(self) -> bool:
+        """Whether what is appended with acks=all is safe: more replicas than there are cannot be asked for."""
+        return self._in_sync_replicas >= min(self.log.config.min_insync_replicas, self._replica_count)
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
         """What a client gets that believes in this leader epoch; -1 is one that does not care."""
@@ -175,16 +183,13 @@ class Partition:
 
     def _flushed(self, pending: PendingFlush) -> None:
         self._flushing = False
+        if self.deleted:
+            return
         try:
             self.log.finish_flush(pending, self._replicas.clock.now_ms())
         except LogFailure as failure:
             logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))
-            unflushed, self._unflushed = self._unflushed, []
-            for written in unflushed:
-                self._tell(written.appends, [failure] * len(written.appends))
-            waits, self._commit_waits = self._commit_waits, []
-            for _, done in waits:
-                done(failure)
+            self._give_up(failure)
             return
         while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
             self._commit(self._unflushed.pop(0))
@@ -193,7 +198,17 @@ class Partition:
 
     # --- the end ---
 
+    def _give_up(self, failure: LogFailure) -> None:
+        """What is not on disk yet will never be: tell all who wait for it."""
+        unflushed, self._unflushed = self._unflushed, []
+        for appends, results, _, _ in unflushed:
+            self._tell(appends, [failure if isinstance(result, AppendResult) else result for result in results])
+        waits, self._commit_waits = self._commit_waits, []
+        for _, done in waits:
+            done(failure)
+
     def delete(self) -> None:
         """This partition is no more. Whoever waits for it takes another look, and finds that."""
         self.deleted = True
+        self._give_up(LogFailure(f"{self.log.topic_partition} has been deleted"))
         self.news(0)

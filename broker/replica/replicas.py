@@ -117,7 +117,7 @@ class Replicas:
 
     def _lead(self, partition: Partition, config: LogConfig, state: PartitionImage) -> None:
         partition.log.config = config
-        partition.lead(state.leader_epoch, len(state.isr_nodes))
+        partition.lead(state.leader_epoch, len(state.replica_nodes), len(state.isr_nodes))
 
     def _make(self, image: TopicImage, partitions: list[Partition]) -> Job:
         """Make the logs that a topic lacks. Its new partitions can be found when all are there, and not one earlier."""

@@ -1,0 +1,123 @@
+"""Apache Kafka and Barnabas side by side: the same scenario played to each, and what they answered compared.
+
+A scenario is a function of a `Side` that yields answers. What has to differ between two brokers (ids that they chose,
+the time of an append, the words of an error) is replaced by its meaning before answers are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from protocol.api import ApiKey
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.schema import ZERO_UUID, Message, Struct
+from tests.support.requests import LATEST, list_offsets
+from tests.support.wire import Wire, decode_answer, request_frame
+
+CLOSED = "the connection was closed"
+SILENCE = "no answer came"
+
+# What a field holds is up to each broker; that it holds something is not.
+NORMALISED: dict[str, Callable[[Any], Any]] = {
+    "error_message": lambda text: "some words",
+    "batch_index_error_message": lambda text: text is not None,
+    "log_append_time_ms": lambda time: "a time" if time >= 0 else time,
+    "producer_id": lambda producer_id: "an id" if producer_id >= 0 else producer_id,
+    "session_id": lambda session_id: "a session" if session_id else session_id,
+}
+
+
+class Side:
+    """One of the two brokers."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._names = {ZERO_UUID: ZERO_UUID}
+        self._ids: dict[str, bytes] = {}
+        self._wire = Wire("127.0.0.1", port, timeout=5)
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def ask(self, key: ApiKey, message: Message, version: int) -> Any:
+        """The answer, or CLOSED; the next question then goes over a new connection."""
+        self._wire.send(request_frame(key, message, version))
+        try:
+            body = self._wire.receive()
+        except TimeoutError:
+            body = b""
+        if not body:
+            self._wire.close()
+            self._wire = Wire("127.0.0.1", self.port, timeout=5)
+            return CLOSED if body is None else SILENCE
+        return decode_answer(body, key, version)
+
+    def tell(self, key: ApiKey, message: Message, version: int) -> None:
+        """Send what has no answer."""
+        self._wire.send(request_frame(key, message, version))
+
+    def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+        """Create a topic that is not there yet."""
+        if name in self._ids:
+            return
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+        )
+        (created,) = self.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics
+        if created.error_code:
+            raise AssertionError(f"{name}: {created.error_message}")
+        self._ids[name] = created.topic_id
+        self._names[created.topic_id] = name.encode()
+        ends = list_offsets(*((name, index, LATEST) for index in range(partitions)))
+        # Apache Kafka answers before the broker leads the new partitions, and asking is all there is to find out.
+        while any(p.error_code for t in self.ask(ApiKey.LIST_OFFSETS, ends, 7).topics for p in t.partitions):
+            pass
+
+    def has_topic(self, name: str) -> bool:
+        return name in self._ids
+
+    def name(self, topic: str, by_id: bool) -> str | bytes:
+        """How a request names a topic: by its name, or by the id that it has here."""
+        return self._ids[topic] if by_id else topic
+
+    def comparable(self, value: Any) -> Any:
+        if isinstance(value, Struct):
+            return {name: NORMALISED.get(name, self.comparable)(getattr(value, name)) for name in type(value).__slots__}
+        if isinstance(value, list | tuple):
+            return sorted((self.comparable(item) for item in value), key=repr)
+        if isinstance(value, bytes | memoryview):
+            return self._names.get(bytes(value), bytes(value))
+        return value
+
+
+Scenario = Callable[[Side], Iterator[Any]]
+
+
+class SideBySide:
+    def __init__(self, kafka: Side, barnabas: Side) -> None:
+        self.kafka = kafka
+        self.barnabas = barnabas
+
+    def play(self, scenario: Scenario) -> None:
+        """Play a scenario to both; what they answer differently is an AssertionError that names it, field by field."""
+        theirs = [self.kafka.comparable(answer) for answer in scenario(self.kafka)]
+        ours = [self.barnabas.comparable(answer) for answer in scenario(self.barnabas)]
+        found = list(differences(theirs, ours))
+        if found:
+            raise AssertionError("\n".join(found))
+
+
+def differences(theirs: Any, ours: Any, path: str = "answer") -> Iterator[str]:
+    if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() == ours.keys():
+        for name in theirs:
+            yield from differences(theirs[name], ours[name], f"{path}.{name}")
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for index, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+            yield from differences(their, our, f"{path}[{index}]")
+    elif theirs != ours:
+        yield f"{path}: Apache Kafka has {theirs!r}, Barnabas {ours!r}"
