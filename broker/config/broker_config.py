@@ -156,6 +156,10 @@ class BrokerConfig(BrokerSettings):
         """
         return tuple(dropwhile(lambda synonym: synonym.name != name, self._all_synonyms(name)))
 
+    def source(self, name: str) -> ConfigSource:
+        """Where the value that holds comes from, in whichever unit it is given there."""
+        return next((synonym.source for synonym in self._all_synonyms(name)), ConfigSource.DEFAULT_CONFIG)
+
     def _all_synonyms(self, name: str) -> Iterator[ConfigSynonym]:
         base = base_name(name)
         family = _FAMILIES.get(name, (name,) if name == base else (name, base))

@@ -65,6 +65,15 @@ class TopicConfig(TopicSettings):
             if (not setting.internal or name in self.overrides) and (names is None or name in names)
         ]
 
+    def source(self, name: str) -> ConfigSource:
+        """Where the value that holds comes from.
+
+        A description may say otherwise: in Kafka's, one that the broker gives in hours has the source of a default.
+        """
+        if name in self.overrides:
+            return ConfigSource.DYNAMIC_TOPIC_CONFIG
+        return self._broker.source(SYNONYMS[name][0][0]) if name in SYNONYMS else ConfigSource.DEFAULT_CONFIG
+
     def _entry(self, setting: Setting[Any]) -> ConfigEntry:
         value = setting.show(getattr(self, setting.attribute))
         synonyms = self._broker.synonyms(SYNONYMS[setting.name][0][0]) if setting.name in SYNONYMS else ()

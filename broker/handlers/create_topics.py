@@ -57,15 +57,15 @@ def _result(broker: Broker, result: TopicResult) -> CreatableTopicResult:
         replication_factor=result.replication_factor,
     )
     if not result.error_code:
-        entries = TopicConfig(result.configs, broker.config).describe()
+        config = TopicConfig(result.configs, broker.config)
         answer.configs = [
             CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                value=result.configs.get(entry.name, entry.value),
                 read_only=entry.read_only,
-                config_source=entry.source,
+                config_source=config.source(entry.name),
                 is_sensitive=entry.sensitive,
             )
-            for entry in sorted(entries)
+            for entry in sorted(config.describe())
         ]
     return answer

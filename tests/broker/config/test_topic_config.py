@@ -151,3 +151,20 @@ def test_values_are_described_as_kafka_writes_them():
 def test_everything_is_described_but_what_is_internal():
     assert {entry.name for entry in topic().describe()} == TOPIC_SETTINGS.keys() - {"internal.segment.bytes"}
     assert "internal.segment.bytes" in {entry.name for entry in topic(internal_segment_bytes="1024").describe()}
+
+
+@pytest.mark.parametrize(
+    ("broker", "overrides", "source"),
+    [
+        ({}, {}, ConfigSource.DEFAULT_CONFIG),
+        ({"log.retention.hours": "24"}, {}, ConfigSource.STATIC_BROKER_CONFIG),
+        ({"log.retention.ms": "1000"}, {}, ConfigSource.STATIC_BROKER_CONFIG),
+        ({"log.retention.ms": "1000"}, {"retention_ms": "2000"}, ConfigSource.DYNAMIC_TOPIC_CONFIG),
+    ],
+)
+def test_the_source_of_a_value_whatever_its_unit(broker, overrides, source):
+    assert topic(broker, **overrides).source("retention.ms") is source
+
+
+def test_the_source_of_a_value_that_no_broker_gives():
+    assert topic().source("remote.storage.enable") is ConfigSource.DEFAULT_CONFIG

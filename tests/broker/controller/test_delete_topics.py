@@ -45,6 +45,7 @@ def test_what_is_not_there() -> None:
 
 def test_neither_or_both() -> None:
     assert outcome(TopicReference()) == [(None, bytes(16), ErrorCode.INVALID_REQUEST)]
+    assert outcome(TopicReference(), TopicReference()) == [(None, bytes(16), ErrorCode.INVALID_REQUEST)] * 2
     assert outcome(TopicReference("t", ID)) == [("t", ID, ErrorCode.INVALID_REQUEST)]
 
 
