@@ -132,20 +132,23 @@ class _Rewriter:
         position = 0
         wanted = _STRETCH
         while position < source.size:
-            data = os.pread(handle.fd, min(wanted, source.size - position), position)
+            remaining = source.size - position
+            data = os.pread(handle.fd, min(wanted, remaining), position)
+            if len(data) < min(wanted, remaining):
+                raise CleaningAborted(f"segment {source.base_offset} was cut off")
             view = memoryview(data)
-            wanted = _STRETCH
-            at = 0
+            at = size = 0
             while at + HEADER_SIZE <= len(data):
                 size = LENGTH_OVERHEAD + _unpack_batch_length(data, at + BATCH_LENGTH_POSITION)[0]
                 if at + size > len(data):
-                    wanted = max(_STRETCH, size)
                     break
-                header = validate_batch(view, at)
-                yield SourceBatch(data, at, header)
+                yield SourceBatch(data, at, validate_batch(view, at))
                 at += size
-            if at == 0 and wanted <= len(data):
-                raise CorruptRecords(f"no whole batch at byte {position} of segment {source.base_offset}")
+            wanted = _STRETCH
+            if at == 0:
+                if not len(data) < size <= remaining:
+                    raise CorruptRecords(f"no whole batch at byte {position} of segment {source.base_offset}")
+                wanted = size
             position += at
             self._bytes_read += at
             self._pace.took(at)

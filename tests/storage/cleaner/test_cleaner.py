@@ -18,6 +18,7 @@ from storage.log import Log
 from storage.log_loader import KnownOffsets
 from storage.producer_state import AppendOrigin
 from storage.retention import apply_retention
+from storage.write import AppendResult
 from tests.storage.cleaner.support import (
     cleaning_of,
     compact,
@@ -274,7 +275,8 @@ def test_a_producer_goes_on_after_its_records_are_gone_and_the_broker_was_killed
     log = make_log(tmp_path / "topic-0", log.config, clean=False)
     repeated = keyed((b"a", b"1"), (b"b", b"1"), producer_id=5, producer_epoch=0, base_sequence=0)
     (result,) = log.append([repeated], leader_epoch=0, now_ms=NOW)
-    assert result == (0, 1, -1, True)
+    assert isinstance(result, AppendResult)
+    assert (result.base_offset, result.duplicate) == (0, True)
     assert append(log, keyed((b"c", b"1"), producer_id=5, producer_epoch=0, base_sequence=2)) == [4]
 
 
@@ -442,7 +444,7 @@ def test_a_damaged_log_is_left_alone_from_then_on(log: Log, tmp_path: Path) -> N
     put(log, (b"a", b"2"))
     log.roll(NOW)
     with open(log.segments.first.path, "r+b") as file:
-        file.seek(70)
+        file.seek(65)
         file.write(b"\xff")
     before = (tmp_path / "topic-0" / "00000000000000000000.log").read_bytes()
     cleaner = Cleaner({PARTITION: log})
