@@ -1,20 +1,20 @@
 """Logs to be compacted, and what is left in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from protocol.records.batch import BatchHeader, validate_batch
+from protocol.records.batch import HEADER_SIZE, BatchHeader, read_header, validate_batch
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
-from protocol.records.record import Record
+from protocol.records.record import Record, read_records
 from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning
 from storage.cleaner.rewrite import CleaningStats
 from storage.config import LogConfig
 from storage.filesystem import FileSystem
 from storage.log import Log
 from storage.producer_state import AppendOrigin
-from tests.storage.support import NOW, PARTITION, append, make_log, read_all
+from tests.storage.support import NOW, PARTITION, append, bytes_of, make_log
 
 # All that is closed is compacted, however little it is.
 SETTINGS: dict[str, Any] = {
@@ -79,8 +79,28 @@ def compact(log: Log, now_ms: int = NOW, **config: Any) -> CleaningStats:
     return cleaning.stats
 
 
+def fetch(log: Log, offset: int, upper_bound: int, max_bytes: int = 1000) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """All batches from that of an offset on, as consumers get them: fetch by fetch."""
+    while data := memoryview(bytes_of(log.read(offset, max_bytes, upper_bound=upper_bound))):
+        while len(data) >= HEADER_SIZE and len(data) >= (header := read_header(data)).size:
+            yield validate_batch(data), data[: header.size]
+            offset = header.next_offset
+            data = data[header.size :]
+
+
+def read_all(log: Log, offset: int | None = None) -> list[Record]:
+    """All records from an offset on, aborted ones among them."""
+    offset = log.log_start_offset if offset is None else offset
+    return [
+        record
+        for header, batch in fetch(log, offset, log.end_offset)
+        if not header.is_control
+        for record in read_records(batch, header)
+        if record.offset >= offset
+    ]
+
+
 def contents(log: Log) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values of all records, aborted ones among them."""
     return [(record.key, record.value) for record in read_all(log)]
 
 
@@ -88,13 +108,13 @@ def read_committed(log: Log) -> list[Record]:
     """What a consumer shows that leaves out what it is told was aborted."""
     aborted = log.aborted_transactions(log.log_start_offset, log.last_stable_offset)
     records = []
-    for header, record in batches_and_records(log):
-        hidden = any(
-            each.producer_id == header.producer_id and each.first_offset <= record.offset <= each.last_offset
+    for header, batch in fetch(log, log.log_start_offset, log.last_stable_offset):
+        is_aborted = header.is_transactional and any(
+            each.producer_id == header.producer_id and each.first_offset <= header.base_offset <= each.last_offset
             for each in aborted
         )
-        if record.offset < log.last_stable_offset and not (header.is_transactional and hidden):
-            records.append(record)
+        if not header.is_control and not is_aborted:
+            records += read_records(batch, header)
     return records
 
 
@@ -106,12 +126,3 @@ def headers(log: Log) -> list[BatchHeader]:
             validate_batch(segment.read_batch(position, header))
             found.append(header)
     return found
-
-
-def batches_and_records(log: Log) -> list[tuple[BatchHeader, Record]]:
-    by_offset = {offset: header for header in headers(log) for offset in range(header.base_offset, header.next_offset)}
-    return [(by_offset[record.offset], record) for record in read_all(log)]
-
-
-def segment_sizes(log: Log) -> Sequence[int]:
-    return [segment.size for segment in log.segments]

@@ -28,10 +28,11 @@ from tests.storage.cleaner.support import (
     headers,
     keyed,
     put,
+    read_all,
     read_committed,
     transaction,
 )
-from tests.storage.support import NOW, PARTITION, FaultyFileSystem, append, bytes_of, close_log, make_log, read_all
+from tests.storage.support import NOW, PARTITION, FaultyFileSystem, append, bytes_of, close_log, make_log
 
 LATER = NOW + 10_000
 
