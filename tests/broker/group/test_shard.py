@@ -1,0 +1,89 @@
+"""Groups as administrators see them: listed, described, deleted."""
+
+import pytest
+
+from protocol.errors import ErrorCode
+from tests.broker.group.harness import GROUP, Coordinator
+from tests.broker.group.test_offsets import commit, offsets, subscription
+
+
+@pytest.fixture
+def coordinator():
+    return Coordinator()
+
+
+def listed(coordinator):
+    return [(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in coordinator.shard.list_groups()]
+
+
+def delete(coordinator, group_id=GROUP):
+    told = []
+    coordinator.carry_out(coordinator.shard.delete_group(group_id, told.append))
+    return told[0]
+
+
+def test_groups_are_listed_and_so_are_those_that_have_only_offsets(coordinator):
+    coordinator.stable_with(1)
+    commit(coordinator, {("t", 0): 1}, group_id="simple")
+    assert listed(coordinator) == [(GROUP, "consumer", "Stable", "classic"), ("simple", "", "Empty", "classic")]
+
+
+def test_a_stable_group_is_described_with_subscriptions_and_assignments(coordinator):
+    leader, follower = coordinator.stable_with(2)
+    described = coordinator.shard.describe(GROUP)
+    assert (described.group_state, described.protocol_type, described.protocol_data) == ("Stable", "consumer", "range")
+    assert {m.member_id: m.member_assignment for m in described.members} == {
+        leader: leader.encode(),
+        follower: follower.encode(),
+    }
+    assert {m.client_host for m in described.members} == {"/127.0.0.1"}
+    assert {m.member_metadata for m in described.members} == {b"t"}
+
+
+def test_while_a_group_rebalances_only_its_members_are_told(coordinator):
+    coordinator.stable_with(1)
+    coordinator.join()
+    described = coordinator.shard.describe(GROUP)
+    assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
+    assert {(m.member_metadata, m.member_assignment) for m in described.members} == {(b"", b"")}
+
+
+def test_a_group_that_does_not_exist_is_not_described(coordinator):
+    assert coordinator.shard.describe("nobody") is None
+
+
+def test_an_empty_group_can_be_deleted_with_its_offsets(coordinator):
+    (member,) = coordinator.stable_with(1)
+    commit(coordinator, {("t", 0): 1}, member_id=member, generation=1)
+    assert delete(coordinator) == ErrorCode.NON_EMPTY_GROUP
+    coordinator.leave(member)
+    assert delete(coordinator) == ErrorCode.NONE
+    assert listed(coordinator) == []
+    assert offsets(coordinator) == {}
+    assert listed(coordinator.reloaded()) == []
+    assert delete(coordinator) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_has_only_offsets_can_be_deleted(coordinator):
+    commit(coordinator, {("t", 0): 1})
+    assert delete(coordinator) == ErrorCode.NONE
+    assert listed(coordinator) == []
+
+
+def test_offsets_are_deleted_of_topics_that_the_group_does_not_read(coordinator):
+    (member,) = coordinator.stable_with(1, protocols=(("range", subscription("read")),))
+    commit(coordinator, {("read", 0): 1, ("left", 0): 2}, member_id=member, generation=1)
+    error, errors, decision = coordinator.shard.delete_offsets(GROUP, [("read", 0), ("left", 0)])
+    coordinator.carry_out(decision)
+    assert error == ErrorCode.NONE
+    assert errors == {("read", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("left", 0): ErrorCode.NONE}
+    assert offsets(coordinator) == {("read", 0): 1}
+
+
+def test_offsets_of_a_group_of_another_kind_are_deleted_only_when_it_is_empty(coordinator):
+    coordinator.stable_with(1, protocol_type="connect")
+    assert coordinator.shard.delete_offsets(GROUP, [("t", 0)])[0] == ErrorCode.NON_EMPTY_GROUP
+
+
+def test_offsets_of_an_unknown_group_cannot_be_deleted(coordinator):
+    assert coordinator.shard.delete_offsets(GROUP, [("t", 0)])[0] == ErrorCode.GROUP_ID_NOT_FOUND
