@@ -391,10 +391,14 @@ class Log:
             self._swap = None
 
     def truncate_to(self, offset: int, now_ms: int) -> PendingDeletion:
-        """Cut off the batch that holds `offset`, and all after it."""
+        """Cut off the batch that holds `offset`, and all after it.
+
+        Use `LogDirectory.truncate_log` instead, so that what is on disk says so, too.
+        """
         if offset >= self.end_offset:
             return PendingDeletion(self._file_system, self.folder, [])
-        if offset < self.segments.first.base_offset:
+        if offset <= self.log_start_offset:
+            # Nothing that may be read would be left.
             return self.truncate_fully_and_start_at(offset, now_ms)
         self._forget_position()
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
@@ -403,7 +407,12 @@ class Log:
         # What is cut off must not come back after a crash, between what was kept and what is appended next.
         self._file_system.fsync(self.segments.active.handle.fd)
         self._file_system.fsync_directory(self.folder)
-        self._end_at(self.segments.active.read_next_offset())
+        end_offset = self.segments.active.read_next_offset()
+        if end_offset < self.log_start_offset:
+            # The batch began with deleted records. Their offsets are not used again.
+            paths += self.truncate_fully_and_start_at(self.log_start_offset, now_ms).paths
+        else:
+            self._end_at(end_offset)
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> PendingDeletion:
@@ -437,9 +446,10 @@ class Log:
         self.cancel_swap()
 
     def lower_known_offsets(self, offset: int) -> bool:
-        """The log will be cut at `offset`. Say whether it was known to be on disk or to be compacted beyond that."""
-        lower = offset < self.recovery_point
+        """The log will be cut at `offset`. Say whether more was known to be on disk, deleted or compacted."""
+        lower = offset < self.recovery_point or offset < self.log_start_offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
         if self.first_dirty_offset is not None and offset < self.first_dirty_offset:
             self.first_dirty_offset = offset
             lower = True
@@ -488,10 +498,11 @@ class Log:
         """Take note of what is on disk now.
 
         After a failed sync nobody knows what is: the kernel may have dropped what it could not write. The log then
-        takes no more records.
+        takes no more records, and no later sync makes up for it.
         """
         if pending.error is not None:
             self._failure = LogFailure(f"{self.topic_partition}: could not be synced: {pending.error}")
+        if self._failure is not None:
             raise self._failure
         self.last_flush_ms = now_ms
         if pending.generation == self.truncations:

@@ -176,10 +176,15 @@ class Partition:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
-        if not self._flushing and not self.deleted:
-            self._flushing = True
+        if self._flushing or self.deleted:
+            return
+        try:
             pending = self.log.start_flush()
-            self._replicas.worker.run(pending.sync, lambda _: self._flushed(pending))
+        except OSError as error:
+            self._sync_failed(LogFailure(f"{self.log.topic_partition}: {error}"))
+            return
+        self._flushing = True
+        self._replicas.worker.run(pending.sync, lambda _: self._flushed(pending))
 
     def _flushed(self, pending: PendingFlush) -> None:
         self._flushing = False
@@ -188,15 +193,16 @@ class Partition:
         try:
             self.log.finish_flush(pending, self._replicas.clock.now_ms())
         except LogFailure as failure:
-            logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))
-            self._give_up(failure)
+            self._sync_failed(failure)
             return
         while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
             self._commit(self._unflushed.pop(0))
         if self._unflushed:
             self.flush()
 
-    # --- the end ---
+    def _sync_failed(self, failure: LogFailure) -> None:
+        logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))
+        self._give_up(failure)
 
     def _give_up(self, failure: LogFailure) -> None:
         """What is not on disk yet will never be: tell all who wait for it."""
@@ -206,6 +212,8 @@ class Partition:
         waits, self._commit_waits = self._commit_waits, []
         for _, done in waits:
             done(failure)
+
+    # --- the end ---
 
     def delete(self) -> None:
         """This partition is no more. Whoever waits for it takes another look, and finds that."""
