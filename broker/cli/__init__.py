@@ -10,6 +10,8 @@ from typing import Final
 
 _COMMANDS: Final = {
     "serve": "run a broker",
+    "topics": "list, create, describe, delete and alter topics",
+    "groups": "list, describe and delete consumer groups, reset their offsets",
 }
 
 

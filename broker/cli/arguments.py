@@ -1,0 +1,73 @@
+"""Arguments that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from broker.cli.client.client import Client
+from broker.cli.client.connection import Address, parse_address
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        type=bootstrap,
+        default=DEFAULT_BOOTSTRAP,
+        help="a broker, or several with commas between them (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=positive(float),
+        default=30.0,
+        help="how long to wait for an answer (default: %(default)g)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def client(options: argparse.Namespace, client_id: str = "barnabas") -> Client:
+    return Client(options.bootstrap, client_id, options.timeout)
+
+
+def bootstrap(text: str) -> list[Address]:
+    try:
+        return [parse_address(each) for each in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form KEY=VALUE")
+    return name, value
+
+
+def positive(number: type[int] | type[float]) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = number(text)
+        except ValueError:
+            value = 0
+        if not value > 0:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a {'number' if number is float else 'whole number'} above 0"
+            )
+        return value
+
+    return parse
+
+
+def partitions(text: str) -> list[int]:
+    """0,2,5"""
+    numbers = text.split(",")
+    if not all(number.isdecimal() for number in numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of partitions such as 0,1,2")
+    return sorted({int(number) for number in numbers})

@@ -1,0 +1,189 @@
+"""The cluster behind a bootstrap list: which broker leads or coordinates what, and a connection to it when needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from broker.cli.client.connection import Address, Connection
+from broker.cli.client.errors import BrokerError, ClientError, ConnectionLost, Unreachable, check
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+T = TypeVar("T")
+
+_PAUSE: Final = 0.1
+_GROUP: Final = 0
+# What a cluster says while it settles: it will say something else soon, without anybody's doing.
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Client:
+    def __init__(self, bootstrap: Sequence[Address], client_id: str = "barnabas", timeout: float = 30.0) -> None:
+        self.timeout = timeout
+        self._bootstrap = bootstrap
+        self._client_id = client_id
+        self._brokers: dict[int, Address] = {}
+        self._controller = -1
+        self._connections: dict[tuple[int, str], Connection] = {}
+        self._first: Connection | None = None
+
+    def any_broker(self) -> Connection:
+        """A connection to whichever broker answers, those of the bootstrap list first."""
+        if self._first is not None and not self._first.closed:
+            return self._first
+        failures = []
+        for address in dict.fromkeys((*self._bootstrap, *self._brokers.values())):
+            try:
+                self._first = Connection(address, self._client_id, self.timeout)
+            except (Unreachable, ConnectionLost) as error:
+                failures.append(str(error))
+            else:
+                return self._first
+        raise Unreachable("; ".join(failures))
+
+    def broker(self, node: int, purpose: str = "") -> Connection:
+        """A connection to a broker that metadata named. Requests that wait there have one of their own purpose."""
+        connection = self._connections.get((node, purpose))
+        if connection is None or connection.closed:
+            if node not in self._brokers:
+                self.metadata([])
+            if node not in self._brokers:
+                raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node}")
+            connection = Connection(self._brokers[node], self._client_id, self.timeout)
+            self._connections[node, purpose] = connection
+        return connection
+
+    def brokers(self) -> dict[int, Address]:
+        self.metadata([])
+        return self._brokers
+
+    def controller(self) -> Connection:
+        """The broker that changes topics. One that is not the controller passes requests on, since there is KRaft."""
+        self.metadata([])
+        return self.broker(self._controller) if self._controller in self._brokers else self.any_broker()
+
+    def coordinator(self, group: str, purpose: str = "") -> Connection:
+        return self.broker(self.coordinator_of(group), purpose)
+
+    def coordinator_of(self, group: str) -> int:
+        def attempt() -> int:
+            request = FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group])
+            answer = self.any_broker().ask(request, FindCoordinatorResponse)
+            (found,) = answer.coordinators
+            check(found.error_code, f"group '{group}'", found.error_message)
+            self._brokers[found.node_id] = Address(found.host, found.port)
+            return found.node_id
+
+        return self.settled(attempt)
+
+    def metadata(self, topics: Collection[str] | None, *, create: bool = False) -> MetadataResponse:
+        """What the cluster says of these topics, or of all. A topic's own errors are left in the answer."""
+        request = MetadataRequest(
+            topics=None if topics is None else [MetadataRequestTopic(name=name) for name in topics],
+            allow_auto_topic_creation=create,
+        )
+        answer = self.any_broker().ask(request, MetadataResponse)
+        check(answer.error_code, "cluster")
+        self._brokers = {each.node_id: Address(each.host, each.port) for each in answer.brokers}
+        self._controller = answer.controller_id
+        return answer
+
+    def topics(self, names: Collection[str] | None, *, create: bool = False) -> list[MetadataResponseTopic]:
+        """These topics, or all, sorted by name; BrokerError for one that is not there. With `create` the broker may
+        make it, if its settings allow that."""
+
+        def attempt() -> list[MetadataResponseTopic]:
+            found = self.metadata(names, create=create).topics
+            for topic in found:
+                if create and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    # It may be being made right now.
+                    raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic '{topic.name}'", "it could not be made")
+                check(topic.error_code, f"topic '{topic.name}'")
+            return sorted(found, key=lambda topic: topic.name or "")
+
+        return self.settled(attempt)
+
+    def leaders(self, topics: Collection[str]) -> dict[TopicPartition, int]:
+        """Who leads each partition of these topics; all of them have a leader."""
+
+        def attempt() -> dict[TopicPartition, int]:
+            leaders = {}
+            for topic in self.topics(topics) if topics else []:
+                for partition in topic.partitions:
+                    subject = TopicPartition(topic.name or "", partition.partition_index)
+                    check(partition.error_code, f"partition {subject}")
+                    leaders[subject] = partition.leader_id
+            return leaders
+
+        return self.settled(attempt)
+
+    def existing(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Those of these partitions that the cluster has."""
+        found = {
+            TopicPartition(topic.name or "", partition.partition_index)
+            for topic in (self.metadata({each.topic for each in partitions}).topics if partitions else [])
+            if not topic.error_code
+            for partition in topic.partitions
+        }
+        return [each for each in partitions if each in found]
+
+    def settled(self, attempt: Callable[[], T]) -> T:
+        """Try until it works, fails for good, or the time is up: elections, loading and restarts pass by themselves.
+
+        Only for what may be asked twice.
+        """
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return attempt()
+            except ClientError as error:
+                if not self._may_pass(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE)
+
+    def _may_pass(self, error: ClientError) -> bool:
+        if isinstance(error, BrokerError):
+            return error.code in _PASSING
+        # A broker that has answered before may be starting again; one that never did is not waited for.
+        return isinstance(error, (ConnectionLost, Unreachable)) and bool(self._brokers)
+
+    def forget_connections(self) -> None:
+        """Close them all, so that the next request makes a new one."""
+        for connection in (*self._connections.values(), *([self._first] if self._first is not None else [])):
+            connection.close()
+        self._connections.clear()
+        self._first = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.forget_connections()

@@ -1,0 +1,47 @@
+"""How a command ends: 0 if it did what was asked, 1 if it could not, 2 if the question was wrong.
+
+Ctrl-C and a reader that went away (`| head`) are no errors to explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+
+from broker.cli.client.errors import ClientError
+
+_INTERRUPTED = 128 + 2  # as a shell reports a program that SIGINT ended
+
+
+class UsageError(Exception):
+    """Arguments that are each well-formed and do not go together."""
+
+
+def ends_quietly(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    @wraps(run)
+    def wrapped(options: argparse.Namespace) -> int:
+        try:
+            status = run(options)
+            sys.stdout.flush()
+            return status
+        except UsageError as error:
+            complain(error)
+            return 2
+        except (ClientError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                # What is still buffered has nowhere to go, and must not fail once more when Python exits.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
+            complain(error)
+            return 1
+        except KeyboardInterrupt:
+            return _INTERRUPTED
+
+    return wrapped
+
+
+def complain(problem: object) -> None:
+    print(f"barnabas: {problem}", file=sys.stderr)
