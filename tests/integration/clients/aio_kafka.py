@@ -114,9 +114,7 @@ class AioKafkaClient(Client):
                 metadata_max_age_ms=metadata_max_age_ms,
             )
 
-        adapted = AioKafkaConsumer(
-            self._loop, self._loop.run(self._started(make)), TopicPartition(topic, partition)
-        )
+        adapted = AioKafkaConsumer(self._loop, self._loop.run(self._started(make)), TopicPartition(topic, partition))
         if auto_offset_reset == "none":
             adapted.seek_to_beginning()
         return adapted

@@ -81,7 +81,7 @@ class ConfluentClient(Client):
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
-                "group.id": "none",  # librdkafka wants a name; as long as nothing is committed or subscribed it is not used
+                "group.id": "unused",  # it wants a name, even if nothing is subscribed or committed
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error" if auto_offset_reset == "none" else auto_offset_reset,
                 "fetch.message.max.bytes": max_partition_fetch_bytes,
@@ -135,6 +135,8 @@ class ConfluentConsumer(Consumer):
     def __init__(self, consumer: confluent_kafka.Consumer, start: TopicPartition) -> None:
         self._consumer = consumer
         self._topic, self._partition = start.topic, start.partition
+        # Without knowing the leader it would look for the first offset in vain, and again half a second later.
+        consumer.list_topics(start.topic, timeout=PATIENCE)
         consumer.assign([start])
 
     def poll(self) -> list[ConsumerRecord]:

@@ -1,6 +1,7 @@
 """What a client writes is what it reads: codecs, headers, keys and values that are null or empty, large records."""
 
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.integration.clients.interface import (
 )
 from tests.support.broker_process import BrokerProcess
 
-NOW = 1_750_000_000_000
+NOW = int(time.time() * 1000)
 CODECS: list[Compression] = ["gzip", "snappy", "lz4", "zstd"]
 
 
