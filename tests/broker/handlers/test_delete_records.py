@@ -1,0 +1,108 @@
+import errno
+
+import pytest
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from storage.checkpoints import LOG_START_OFFSET_CHECKPOINT
+from storage.filesystem import FileSystem
+from tests.broker.server.harness import connected
+from tests.support.admin_requests import delete_before
+from tests.support.requests import EARLIEST, batch, fetch, list_offsets, produce
+from tests.support.running_broker import create_topic, partition, running
+
+HIGH_WATERMARK = -1
+FIVE = batch(b"1", b"2", b"3", b"4", b"5")
+
+
+def outcomes(answer):
+    return {
+        (topic.name, result.partition_index): (result.low_watermark, result.error_code)
+        for topic in answer.topics
+        for result in topic.partitions
+    }
+
+
+async def test_every_version_raises_the_log_start_offset(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        for version in range(3):
+            name = f"t{version}"
+            await create_topic(broker, name)
+            await client.ask(ApiKey.PRODUCE, produce((name, 0, FIVE)), 9)
+            for offset, low_watermark in ((2, 2), (1, 2), (0, 2), (4, 4), (HIGH_WATERMARK, 5), (5, 5)):
+                answer = await client.ask(ApiKey.DELETE_RECORDS, delete_before((name, 0, offset)), version)
+                assert outcomes(answer) == {(name, 0): (low_watermark, ErrorCode.NONE)}
+            assert partition(broker, name).log.log_start_offset == 5
+
+
+async def test_clients_no_longer_see_what_was_deleted(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        await client.ask(ApiKey.PRODUCE, produce(("t", 0, FIVE)), 9)
+        await client.ask(ApiKey.DELETE_RECORDS, delete_before(("t", 0, 3)), 2)
+        (topic,) = (await client.ask(ApiKey.LIST_OFFSETS, list_offsets(("t", 0, EARLIEST)), 7)).topics
+        assert topic.partitions[0].offset == 3
+        (topic,) = (await client.ask(ApiKey.FETCH, fetch(("t", 0, 2)), 11)).responses
+        assert topic.partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_what_cannot_be_deleted(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        await create_topic(broker, "compacted", cleanup_policy="compact")
+        await create_topic(broker, "__consumer_offsets")
+        request = delete_before(
+            ("t", 1, 0), ("unknown", 0, 0), ("compacted", 0, 0), ("__consumer_offsets", 0, 0), ("t", 0, 1)
+        )
+        assert outcomes(await client.ask(ApiKey.DELETE_RECORDS, request, 2)) == {
+            ("t", 1): (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("unknown", 0): (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("compacted", 0): (-1, ErrorCode.POLICY_VIOLATION),
+            ("__consumer_offsets", 0): (-1, ErrorCode.INVALID_TOPIC_EXCEPTION),
+            ("t", 0): (-1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        }
+        answer = await client.ask(ApiKey.DELETE_RECORDS, delete_before(("t", 0, -2)), 2)
+        assert outcomes(answer) == {("t", 0): (-1, ErrorCode.OFFSET_OUT_OF_RANGE)}
+
+
+async def test_of_a_partition_that_is_named_twice_the_last_word_counts(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        await client.ask(ApiKey.PRODUCE, produce(("t", 0, FIVE)), 9)
+        answer = await client.ask(ApiKey.DELETE_RECORDS, delete_before(("t", 0, 4), ("t", 0, 2)), 2)
+        assert outcomes(answer) == {("t", 0): (2, ErrorCode.NONE)}
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_what_was_deleted_does_not_come_back(tmp_path, crash):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        await client.ask(ApiKey.PRODUCE, produce(("t", 0, FIVE)), 9)
+        await client.ask(ApiKey.DELETE_RECORDS, delete_before(("t", 0, 3)), 2)
+        if crash:  # what is on disk now is what a crash would leave
+            (tmp_path / LOG_START_OFFSET_CHECKPOINT).rename(tmp_path / "kept")
+    if crash:
+        (tmp_path / "kept").rename(tmp_path / LOG_START_OFFSET_CHECKPOINT)
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+    async with running(tmp_path) as broker:
+        assert partition(broker).log.log_start_offset == 3
+
+
+class FullDisk(FileSystem):
+    full = False
+
+    def replace_file(self, path, data, *, sync=True):
+        if self.full:
+            raise OSError(errno.ENOSPC, "no space left")
+        super().replace_file(path, data, sync=sync)
+
+
+async def test_what_could_not_be_written_down_is_not_confirmed(tmp_path):
+    disk = FullDisk()
+    async with running(tmp_path, file_system=disk) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        await client.ask(ApiKey.PRODUCE, produce(("t", 0, FIVE)), 9)
+        disk.full = True
+        answer = await client.ask(ApiKey.DELETE_RECORDS, delete_before(("t", 0, 0)), 2)
+        assert outcomes(answer) == {("t", 0): (-1, ErrorCode.KAFKA_STORAGE_ERROR)}
+        disk.full = False

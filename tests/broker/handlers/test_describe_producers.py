@@ -1,0 +1,37 @@
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from tests.broker.server.harness import connected
+from tests.support.admin_requests import producers
+from tests.support.requests import batch, produce
+from tests.support.running_broker import create_topic, running
+
+
+async def test_producers_and_their_transactions(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t", partitions=2)
+        idempotent = batch(b"1", b"2", producer_id=7, producer_epoch=3, base_sequence=0)
+        transactional = batch(b"3", producer_id=8, producer_epoch=0, base_sequence=0, transactional=True)
+        await client.ask(ApiKey.PRODUCE, produce(("t", 1, idempotent)), 9)
+        await client.ask(ApiKey.PRODUCE, produce(("t", 1, transactional), transactional_id="id"), 9)
+        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, producers(("t", [0, 1])), 0)).topics
+        nobody, two = topic.partitions
+        assert (nobody.error_code, nobody.active_producers) == (ErrorCode.NONE, [])
+        told = {
+            p.producer_id: (p.producer_epoch, p.last_sequence, p.current_txn_start_offset) for p in two.active_producers
+        }
+        assert told == {7: (3, 1, -1), 8: (0, 0, 2)}
+        assert all(p.last_timestamp > 0 and p.coordinator_epoch == -1 for p in two.active_producers)
+
+
+async def test_partitions_that_are_not_there(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        request = producers(("t", [1, -1]), ("unknown", [0]), ("a b", [0]))
+        answer = await client.ask(ApiKey.DESCRIBE_PRODUCERS, request, 0)
+        codes = [(topic.name, p.partition_index, p.error_code) for topic in answer.topics for p in topic.partitions]
+        assert codes == [
+            ("t", 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("t", -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("unknown", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("a b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ]
