@@ -1,0 +1,100 @@
+"""Two assignors of our own for kafka-python, to show that a group's members, not its broker, decide who reads what.
+
+Random: every partition goes to any one of the members that subscribe to its topic.
+Broadcast: every member gets every partition of the topics that it subscribes to, as a cache would that must see all.
+
+    KafkaConsumer("topic", group_id="g", partition_assignment_strategy=[BroadcastAssignor])
+
+All members of a group must offer the assignor. Run this file against a broker to see both:
+
+    python examples/assignors.py 127.0.0.1:9092
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import uuid
+from collections import defaultdict
+
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import NewTopic
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+
+class _Assignor(AbstractPartitionAssignor):
+    """What the two have in common: subscriptions name topics, assignments list partitions."""
+
+    version = 0
+
+    @classmethod
+    def metadata(cls, topics):
+        return ConsumerProtocolSubscription(version=cls.version, topics=sorted(topics), user_data=b"")
+
+    @classmethod
+    def on_assignment(cls, assignment, generation=None):
+        pass
+
+    @classmethod
+    def assign(cls, cluster, members):
+        """Who gets what: for each partition of each topic, the members that `choose` picks among its subscribers."""
+        given = {member.member_id: defaultdict(list) for member in members}
+        for topic in sorted({topic for member in members for topic in member.metadata.topics}):
+            subscribers = [member.member_id for member in members if topic in member.metadata.topics]
+            for partition in sorted(cluster.partitions_for_topic(topic) or ()):
+                for member_id in cls.choose(subscribers):
+                    given[member_id][topic].append(partition)
+        return {
+            member_id: ConsumerProtocolAssignment(
+                version=cls.version, assigned_partitions=list(topics.items()), user_data=b""
+            )
+            for member_id, topics in given.items()
+        }
+
+
+class RandomAssignor(_Assignor):
+    name = "random"
+
+    @staticmethod
+    def choose(subscribers):
+        return [random.choice(subscribers)]
+
+
+class BroadcastAssignor(_Assignor):
+    name = "broadcast"
+
+    @staticmethod
+    def choose(subscribers):
+        return subscribers
+
+
+def _is_stable(admin: KafkaAdminClient, group: str, members: int) -> bool:
+    described = admin.describe_groups([group])[group]
+    return described["group_state"] == "Stable" and len(described["members"]) == members
+
+
+def main(bootstrap: str) -> None:
+    topic = f"assignors-{uuid.uuid4().hex[:8]}"
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(topic, num_partitions=6, replication_factor=1)])
+    for assignor in (RandomAssignor, BroadcastAssignor):
+        group = f"{topic}-{assignor.name}"
+        consumers = [
+            KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, partition_assignment_strategy=[assignor])
+            for _ in range(2)
+        ]
+        while not _is_stable(admin, group, len(consumers)):
+            for consumer in consumers:  # a consumer takes part in its group's rebalances while it is polled
+                consumer.poll(100)
+        for number, consumer in enumerate(consumers):
+            partitions = sorted(partition.partition for partition in consumer.assignment())
+            print(f"{assignor.name:9}  member {number}: {partitions}")
+        for consumer in consumers:
+            consumer.close()
+    admin.delete_topics([topic])
+    admin.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9092")
