@@ -127,23 +127,6 @@ async def test_many_at_once_share_a_commit(tmp_path: Path) -> None:
     await registry.close()
 
 
-async def test_opening_a_thousand_topics_takes_milliseconds(tmp_path: Path) -> None:
-    registry = EmbeddedRegistry.open(tmp_path / "registry.db")
-    await registry.multi([Create("/topics")])
-    steps = ("", "/partitions", "/partitions/0", "/partitions/0/state", "/partitions/1", "/partitions/1/state")
-    await registry.multi([Create(f"/topics/t{n}{step}", b"x" * 80) for n in range(1000) for step in steps])
-    await registry.close()
-
-    def seconds() -> float:
-        start = time.perf_counter()
-        registry = EmbeddedRegistry.open(tmp_path / "registry.db")
-        took = time.perf_counter() - start
-        registry._database.close()
-        return took
-
-    assert min(seconds() for _ in range(5)) < 0.05
-
-
 # Makes and deletes groups of nodes that belong together, and says on its output what it was told is done.
 WRITER = """
 import asyncio, sys
