@@ -25,9 +25,12 @@ WITHOUT_EFFECT = "num.network.threads"  # Kafka has it, and nothing here is like
 def start():
     """Start `barnabas serve` with these arguments and nothing else, and wait for its first line."""
     processes = []
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that Python does not flush what the broker should
 
     def start(*arguments, stderr=subprocess.PIPE):
-        process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True)
+        process = subprocess.Popen(
+            [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
+        )
         processes.append(process)
         return process, process.stdout.readline()
 

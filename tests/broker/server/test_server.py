@@ -13,6 +13,7 @@ from broker.server.dispatch import Api
 from broker.server.server import Server
 from protocol.api import ApiKey
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.broker.server.harness import Client, connected, frame, serving
 from tests.support.manual_clock import ManualClock
 
@@ -126,6 +127,22 @@ async def test_who_waits_for_an_answer_is_not_idle():
         clock.advance(600)
         request.answer(HeartbeatResponse())
         await client.answer(ApiKey.HEARTBEAT)
+
+
+async def test_who_reads_a_long_answer_slowly_is_not_idle():
+    clock = ManualClock()
+    size = 20_000_000
+    api = Api(ApiKey.SYNC_GROUP, lambda request, message: SyncGroupResponse(assignment=bytes(size)))
+    async with serving(api, clock=clock, connections_max_idle_ms=60_000) as server:
+        async with connected(server, receive_buffer=4096) as client:
+            client.reader._limit = 4096  # so that what is not read here stays with the server
+            message = SyncGroupRequest(group_id="g", generation_id=1, member_id="m", assignments=[])
+            client.send(frame(ApiKey.SYNC_GROUP, message))
+            for _ in range(4):
+                await client.reader.readexactly(4_000_000)
+                clock.advance(40)
+            assert server.connections
+            assert len(await client.reader.readexactly(size - 16_000_000)) > 0
 
 
 async def test_nobody_is_idle_without_a_limit():
