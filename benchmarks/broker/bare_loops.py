@@ -14,47 +14,56 @@ import socket
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.synchronize import Event
+from typing import Final, NamedTuple
+
+import psutil
 
 BUFFER_BYTES: Final = 256 * 1024
 SEND_BUFFER_BYTES: Final = 256 * 1024
 SLICE_BYTES: Final = 1024 * 1024
+START_TIMEOUT: Final = 30.0
+
+
+class BareLoop(NamedTuple):
+    port: int
+    process: psutil.Process
+
+
+def write_loop(request_size: int, answer: bytes) -> AbstractContextManager[BareLoop]:
+    return _process(_receive_and_write, request_size, answer)
+
+
+def send_loop(request_size: int, answer_size: int, file_bytes: int) -> AbstractContextManager[BareLoop]:
+    """Every answer is the next slice of a file of `file_bytes`, which is in the page cache."""
+    return _process(_send_file, request_size, answer_size, file_bytes)
 
 
 @contextmanager
-def write_loop(request_size: int, answer: bytes) -> Iterator[int]:
-    """Its port."""
-    with _process(_receive_and_write, request_size, answer) as port:
-        yield port
-
-
-@contextmanager
-def send_loop(request_size: int, answer_size: int, file_bytes: int) -> Iterator[int]:
-    """Its port. Every answer is the next slice of a file of `file_bytes`, which is in the page cache."""
-    with _process(_send_file, request_size, answer_size, file_bytes) as port:
-        yield port
-
-
-@contextmanager
-def _process(loop: Callable[..., None], *arguments: object) -> Iterator[int]:
+def _process(loop: Callable[..., None], *arguments: object) -> Iterator[BareLoop]:
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
-        process = multiprocessing.get_context("spawn").Process(target=loop, args=(listener, *arguments), daemon=True)
+        context = multiprocessing.get_context("spawn")
+        ready = context.Event()
+        process = context.Process(target=loop, args=(listener, ready, *arguments), daemon=True)
         process.start()
         try:
-            yield listener.getsockname()[1]
+            if not ready.wait(START_TIMEOUT):
+                raise TimeoutError("the bare loop did not start")
+            yield BareLoop(listener.getsockname()[1], psutil.Process(process.pid))
         finally:
             process.kill()
             process.join()
 
 
-def _receive_and_write(listener: socket.socket, request_size: int, answer: bytes) -> None:
+def _receive_and_write(listener: socket.socket, ready: Event, request_size: int, answer: bytes) -> None:
     buffer = memoryview(bytearray(BUFFER_BYTES))
     partial: dict[int, int] = {}
     connections: dict[int, socket.socket] = {}
     with tempfile.TemporaryFile() as file, select.epoll() as poll:
         target = file.fileno()
         poll.register(listener, select.EPOLLIN)
+        ready.set()
         while True:
             for number, _ in poll.poll():
                 if number == listener.fileno():
@@ -74,7 +83,7 @@ def _receive_and_write(listener: socket.socket, request_size: int, answer: bytes
                     connection.send(answer * requests)
 
 
-def _send_file(listener: socket.socket, request_size: int, answer_size: int, file_bytes: int) -> None:
+def _send_file(listener: socket.socket, ready: Event, request_size: int, answer_size: int, file_bytes: int) -> None:
     head = struct.pack(">i", answer_size)
     connections: dict[int, socket.socket] = {}
     sending: dict[int, tuple[int, int]] = {}  # the file's position, and how much is left of the answer
@@ -83,6 +92,7 @@ def _send_file(listener: socket.socket, request_size: int, answer_size: int, fil
         source = file.fileno()
         os.write(source, bytes(file_bytes))
         poll.register(listener, select.EPOLLIN)
+        ready.set()
         while True:
             for number, event in poll.poll():
                 if number == listener.fileno():

@@ -59,8 +59,8 @@ class Figures:
         for key, value in figures.items():
             self.values[contestant][key].append(value)
 
-    def add_client_busy(self, contestant: str, keys: Sequence[str], share: float) -> None:
-        for key in keys:
+    def add_client_busy(self, contestant: str, shares: Mapping[str, float]) -> None:
+        for key, share in shares.items():
             self.client_busy[contestant][key].append(share)
 
     def of(self, contestant: str, key: str) -> Spread | None:

@@ -14,7 +14,13 @@ import psutil
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.apache_kafka import ApacheKafka, knows_a_broker
 from tests.support.broker_process import BrokerProcess
@@ -55,10 +61,6 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def cpu_seconds(self) -> float:
-        times = self.process.cpu_times()
-        return float(times.user + times.system)
-
     def resident_bytes(self) -> int:
         return int(self.process.memory_info().rss)
 
@@ -67,24 +69,33 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
             return {api.api_key for api in wire.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0).api_keys}
 
     def create_topic(self, name: str) -> None:
-        """Have the broker create a topic of one partition by asking for it, and wait until that has a leader."""
+        """Have the broker create a topic of one partition by asking for it, and wait until its leader has its log."""
         deadline = time.monotonic() + 30
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
         with Wire("127.0.0.1", self.port) as wire:
-            while time.monotonic() < deadline:
-                (topic,) = wire.ask(ApiKey.METADATA, request, 8).topics
-                if topic.error_code == ErrorCode.NONE and all(each.leader_id >= 0 for each in topic.partitions):
-                    return
+            wire.ask(ApiKey.METADATA, request, 8)
+            while self._latest(wire, name).error_code != ErrorCode.NONE:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{self.name} did not create {name}")
                 time.sleep(0.01)  # nothing tells a client that an election is over; asking is all there is
-        raise TimeoutError(f"{self.name} did not create {name}")
+
+    def delete_topic(self, name: str) -> None:
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000)
+        with Wire("127.0.0.1", self.port) as wire:
+            (answer,) = wire.ask(ApiKey.DELETE_TOPICS, request, 5).responses
+        if answer.error_code != ErrorCode.NONE:
+            raise RuntimeError(f"{self.name} did not delete {name}: {answer.error_message}")
 
     def end_offset(self, topic: str) -> int:
+        with Wire("127.0.0.1", self.port) as wire:
+            return self._latest(wire, topic).offset
+
+    def _latest(self, wire: Wire, topic: str) -> ListOffsetsPartitionResponse:
         partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)])
-        with Wire("127.0.0.1", self.port) as wire:
-            (answer,) = wire.ask(ApiKey.LIST_OFFSETS, request, 5).topics
-        offset: int = answer.partitions[0].offset
-        return offset
+        (answer,) = wire.ask(ApiKey.LIST_OFFSETS, request, 5).topics
+        partition: ListOffsetsPartitionResponse = answer.partitions[0]
+        return partition
 
 
 class Kafka(Contestant):

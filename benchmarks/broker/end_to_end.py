@@ -13,7 +13,7 @@ import time
 from typing import Final
 
 from benchmarks.broker import frames
-from benchmarks.broker.small_requests import connect, first_answer
+from benchmarks.broker.small_requests import TIMEOUT, connect, first_answer
 
 MAX_BYTES: Final = 1024 * 1024
 # Fetch's fetch_offset, found in the prebuilt request by this value and replaced from then on.
@@ -33,6 +33,7 @@ def latencies(port: int, topic: str, value: bytes, per_second: int, seconds: flo
         taken: list[float] = []
         clock = time.perf_counter
         began = clock()
+        deadline = began + seconds + TIMEOUT
         reader.ask()
         while len(taken) < count:
             now = clock()
@@ -41,7 +42,9 @@ def latencies(port: int, topic: str, value: bytes, per_second: int, seconds: flo
                 sent.append(clock())
                 producer.sendall(produce)
                 continue
-            wait = due - now if len(sent) < count else 30.0
+            if now > deadline:
+                raise TimeoutError(f"{count - len(taken)} records of {count} did not arrive")
+            wait = due - now if len(sent) < count else 1.0
             readable, _, _ = select.select([producer, consumer], [], [], wait)
             if consumer in readable:
                 records = reader.receive()
@@ -50,8 +53,6 @@ def latencies(port: int, topic: str, value: bytes, per_second: int, seconds: flo
                 reader.ask_if_idle()
             if producer in readable:
                 producer.recv(64 * answer_size)
-            if not readable and len(sent) == count:
-                raise TimeoutError(f"{count - len(taken)} records did not arrive")
     return taken, count + 1
 
 

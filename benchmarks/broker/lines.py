@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+import psutil
 
 from benchmarks.broker import bare_loops, end_to_end, frames, java_tools, librdkafka, raw_fetch, small_requests
 from benchmarks.broker.comparison import Better, Line, percentile
@@ -33,7 +35,7 @@ LINES: Final = [
     Line("latency_p99", "end to end at 1,000 msg/s, p99", "us", LOWER),
     Line("cpu_produce", "broker's CPU, librdkafka produce 1 KiB", "s/GB", LOWER, 0.3),
     Line("cpu_consume", "broker's CPU, librdkafka consume 1 KiB", "s/GB", LOWER, 0.3),
-    Line("cpu_fetch", "broker's CPU, raw Fetch, 1 connection", "s/GB", LOWER, 0.3),
+    Line("cpu_fetch_1", "broker's CPU, raw Fetch, 1 connection", "s/GB", LOWER, 0.3),
     Line("memory", "memory after the load", "MB", LOWER, 0.1),
     Line("ready", "time to ready", "s", LOWER, 0.1),
 ]
@@ -72,7 +74,7 @@ QUICK: Final = Scale(
 @dataclass(frozen=True)
 class Measured:
     figures: Mapping[str, float]
-    client_busy: float | None = None
+    client_busy: Mapping[str, float] = field(default_factory=dict)  # for those lines where it is known
 
 
 @dataclass(frozen=True)
@@ -106,39 +108,42 @@ def check_end_offset(broker: Contestant, topic: str, expected: int) -> None:
 # --- stock clients ---
 
 
-def librdkafka_produce(broker: Contestant, topic: str, size: int, count: int, codec: str) -> Measured:
-    key = f"produce_{size}" + ("" if codec == "none" else f"_{codec}")
-    with cpu_of(broker) as cpu:
-        moved = librdkafka.produce(broker.bootstrap, topic, size, count, codec)
-    check_end_offset(broker, topic, moved.messages)
-    figures = {key: moved.per_second}
-    if key == "produce_1024":
-        figures["cpu_produce"] = cpu.seconds / (moved.messages * size / GB)
-    return Measured(figures, moved.client_busy)
-
-
 def librdkafka_100(broker: Contestant, topic: str, scale: Scale) -> Measured:
-    return librdkafka_produce(broker, topic, 100, scale.messages_100, "none")
+    done = librdkafka_produce(broker, topic, 100, scale.messages_100, "none")
+    return Measured({"produce_100": done.per_second}, {"produce_100": done.client_busy})
 
 
 def librdkafka_100_lz4(broker: Contestant, topic: str, scale: Scale) -> Measured:
-    return librdkafka_produce(broker, topic, 100, scale.messages_100, "lz4")
+    done = librdkafka_produce(broker, topic, 100, scale.messages_100, "lz4")
+    return Measured({"produce_100_lz4": done.per_second}, {"produce_100_lz4": done.client_busy})
 
 
 def librdkafka_1024(broker: Contestant, topic: str, scale: Scale) -> Measured:
-    return librdkafka_produce(broker, topic, 1024, scale.messages_1024, "none")
+    """Write, then read what was written."""
+    count = scale.messages_1024
+    with cpu_of(broker.process) as cpu_produce:
+        written = librdkafka_produce(broker, topic, 1024, count, "none")
+    with cpu_of(broker.process) as cpu_consume:
+        read = librdkafka.consume(broker.bootstrap, topic, count)
+    gigabytes = count * 1024 / GB
+    figures = {
+        "produce_1024": written.per_second,
+        "consume_1024": read.per_second,
+        "cpu_produce": cpu_produce.seconds / gigabytes,
+        "cpu_consume": cpu_consume.seconds / gigabytes,
+    }
+    return Measured(figures, {"produce_1024": written.client_busy, "consume_1024": read.client_busy})
 
 
 def librdkafka_1024_lz4(broker: Contestant, topic: str, scale: Scale) -> Measured:
-    return librdkafka_produce(broker, topic, 1024, scale.messages_1024, "lz4")
+    done = librdkafka_produce(broker, topic, 1024, scale.messages_1024, "lz4")
+    return Measured({"produce_1024_lz4": done.per_second}, {"produce_1024_lz4": done.client_busy})
 
 
-def librdkafka_consume(broker: Contestant, topic: str, scale: Scale) -> Measured:
-    librdkafka.produce(broker.bootstrap, topic, 1024, scale.messages_1024)
-    with cpu_of(broker) as cpu:
-        moved = librdkafka.consume(broker.bootstrap, topic, scale.messages_1024)
-    cpu_per_gb = cpu.seconds / (moved.messages * 1024 / GB)
-    return Measured({"consume_1024": moved.per_second, "cpu_consume": cpu_per_gb}, moved.client_busy)
+def librdkafka_produce(broker: Contestant, topic: str, size: int, count: int, codec: str) -> librdkafka.Moved:
+    done = librdkafka.produce(broker.bootstrap, topic, size, count, codec)
+    check_end_offset(broker, topic, done.messages)
+    return done
 
 
 def java_produce(broker: Contestant, topic: str, scale: Scale) -> Measured:
@@ -162,8 +167,8 @@ def one_at_a_time(broker: Contestant, topic: str, scale: Scale) -> Measured:
 
 
 def bare_one_at_a_time(scale: Scale) -> Measured:
-    with bare_broker() as port:
-        taken = small_requests.one_at_a_time(port, small_produce("bare"), scale.seconds)
+    with bare_broker() as bare:
+        taken = small_requests.one_at_a_time(bare.port, small_produce("bare"), scale.seconds)
     return Measured(quantiles("one", taken.seconds))
 
 
@@ -173,12 +178,13 @@ def many_connections(connections: int, in_flight: int) -> Work:
     def against(broker: Contestant, topic: str, scale: Scale) -> Measured:
         done = small_requests.many_at_once(broker.port, small_produce(topic), connections, in_flight, scale.seconds)
         check_end_offset(broker, topic, done.answers)
-        return Measured({key: done.per_second}, done.client_busy)
+        return Measured({key: done.per_second}, {key: done.client_busy})
 
     def bare(scale: Scale) -> Measured:
-        with bare_broker() as port:
-            done = small_requests.many_at_once(port, small_produce("bare"), connections, in_flight, scale.seconds)
-        return Measured({key: done.per_second}, done.client_busy)
+        request = small_produce("bare")
+        with bare_broker() as loop:
+            done = small_requests.many_at_once(loop.port, request, connections, in_flight, scale.seconds)
+        return Measured({key: done.per_second})
 
     return Work(f"{connections} connections", against, bare)
 
@@ -187,7 +193,7 @@ def small_produce(topic: str) -> bytes:
     return frames.produce(topic, frames.batch(SMALL_VALUE))
 
 
-def bare_broker() -> AbstractContextManager[int]:
+def bare_broker() -> AbstractContextManager[bare_loops.BareLoop]:
     return bare_loops.write_loop(len(small_produce("bare")), frames.produce_answer("bare"))
 
 
@@ -201,18 +207,18 @@ def fetch_connections(connections: int) -> Work:
         for offset in range(0, FETCH_TOPIC_BYTES // FETCH_BATCH_BYTES, FETCH_BYTES // FETCH_BATCH_BYTES)
     ]
 
+    def measure(port: int, process: psutil.Process, scale: Scale) -> Measured:
+        with cpu_of(process) as cpu:
+            done = raw_fetch.fetch(port, requests, FETCH_BYTES, connections, scale.seconds)
+        figures = {key: done.bytes_per_second / GB, f"cpu_{key}": cpu.seconds / (done.bytes / GB)}
+        return Measured(figures, {key: done.client_busy})
+
     def against(broker: Contestant, topic: str, scale: Scale) -> Measured:
-        with cpu_of(broker) as cpu:
-            done = raw_fetch.fetch(broker.port, requests, FETCH_BYTES, connections, scale.seconds)
-        figures = {key: done.bytes_per_second / GB}
-        if connections == 1:
-            figures["cpu_fetch"] = cpu.seconds / (done.bytes / GB)
-        return Measured(figures, done.client_busy)
+        return measure(broker.port, broker.process, scale)
 
     def bare(scale: Scale) -> Measured:
-        with bare_loops.send_loop(len(requests[0]), FETCH_BYTES, FETCH_TOPIC_BYTES) as port:
-            done = raw_fetch.fetch(port, requests, FETCH_BYTES, connections, scale.seconds)
-        return Measured({key: done.bytes_per_second / GB}, done.client_busy)
+        with bare_loops.send_loop(len(requests[0]), FETCH_BYTES, FETCH_TOPIC_BYTES) as loop:
+            return measure(loop.port, loop.process, scale)
 
     return Work(f"raw Fetch on {connections}", against, bare)
 
@@ -232,12 +238,13 @@ class _Cpu:
 
 
 @contextmanager
-def cpu_of(broker: Contestant) -> Iterator[_Cpu]:
-    """The broker's CPU time from entry to exit."""
+def cpu_of(process: psutil.Process) -> Iterator[_Cpu]:
+    """The CPU time that a process takes from entry to exit."""
     cpu = _Cpu()
-    before = broker.cpu_seconds()
+    before = process.cpu_times()
     yield cpu
-    cpu.seconds = broker.cpu_seconds() - before
+    after = process.cpu_times()
+    cpu.seconds = after.user + after.system - before.user - before.system
 
 
 GROUPS: Final = frozenset({ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP})
@@ -247,7 +254,6 @@ WORKS: Final = [
     Work("librdkafka 100 B lz4", librdkafka_100_lz4),
     Work("librdkafka 1 KiB", librdkafka_1024),
     Work("librdkafka 1 KiB lz4", librdkafka_1024_lz4),
-    Work("librdkafka consume", librdkafka_consume),
     Work("Java producer-perf", java_produce),
     Work("Java consumer-perf", java_consume, needs=GROUPS),
     Work("one at a time", one_at_a_time, bare_one_at_a_time),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from benchmarks.broker.small_requests import TIMEOUT, connect
+from benchmarks.broker.small_requests import TIMEOUT, connect, first_answer
 
 RECEIVE_BYTES = 1024 * 1024
 
@@ -40,7 +40,8 @@ def fetch(port: int, requests: Sequence[bytes], answer_bytes: int, connections: 
     total = 0
     try:
         with select.epoll() as poll:
-            for number in answers:
+            for number, answer in answers.items():
+                first_answer(answer.connection, requests[0])
                 poll.register(number, select.EPOLLIN)
             began, began_cpu = clock(), time.process_time()
             for answer in answers.values():

@@ -88,10 +88,12 @@ class Run:
 
     def _round(self, number: int, works: Sequence[Work], contestants: Sequence[Contestant]) -> None:
         for work in works:
+            topic = f"{work.name.replace(' ', '-')}-{number}"
             for contestant in contestants:
-                topic = f"{work.name.replace(' ', '-')}-{number}"
                 contestant.create_topic(topic)
                 self._note(number, work, contestant.name, work.against(contestant, topic, self.scale))
+            for contestant in contestants:
+                contestant.delete_topic(topic)
             if work.bare is not None and number != WARM_UP:
                 self._note(number, work, BARE, work.bare(self.scale))
         self.rounds = number
@@ -101,8 +103,7 @@ class Run:
         say(f"{'warm-up' if number == WARM_UP else f'round {number}'}: {work.name}: {contestant}: {shown}")
         if number != WARM_UP:
             self.figures.add(contestant, measured.figures)
-            if measured.client_busy is not None:
-                self.figures.add_client_busy(contestant, list(measured.figures), measured.client_busy)
+            self.figures.add_client_busy(contestant, measured.client_busy)
 
 
 def allow_open_files(count: int) -> None:

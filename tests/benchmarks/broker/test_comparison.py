@@ -57,7 +57,7 @@ class TestCompare:
         for value in (1.0, 2.0, 4.0):
             for contestant in ("ours", "theirs"):
                 figures.add(contestant, {"rate": value})
-                figures.add_client_busy(contestant, ["rate"], value / 10)
+                figures.add_client_busy(contestant, {"rate": value / 10})
             figures.add("bare", {"rate": 10 * value})
         (row,) = compare([RATE], figures, ours="ours", theirs="theirs", bare="bare")
         assert row.limit == 20.0
