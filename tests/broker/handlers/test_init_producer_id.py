@@ -1,0 +1,66 @@
+"""InitProducerId, as a client sees it that speaks to a real broker over a socket."""
+
+import asyncio
+
+import pytest
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.broker.server.harness import connected
+from tests.support.running_broker import running
+
+VERSIONS = range(6)
+
+
+@pytest.fixture
+async def broker(tmp_path):
+    async with running(tmp_path) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def client(broker):
+    async with connected(broker.server) as client:
+        yield client
+
+
+async def ask(client, version=5, **fields):
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000, **fields)
+    answer = await client.ask(ApiKey.INIT_PRODUCER_ID, request, version)
+    return answer.error_code, answer.producer_id, answer.producer_epoch
+
+
+async def test_every_version_gives_a_new_id_in_epoch_0(client):
+    answers = [await ask(client, version) for version in VERSIONS]
+    assert [(error, epoch) for error, _, epoch in answers] == [(ErrorCode.NONE, 0)] * len(VERSIONS)
+    assert len({producer_id for _, producer_id, _ in answers}) == len(VERSIONS)
+
+
+async def test_clients_that_ask_at_once_get_different_ones(broker):
+    async def one():
+        async with connected(broker.server) as client:
+            return (await ask(client))[1]
+
+    ids = await asyncio.gather(*(one() for _ in range(20)))
+    assert len(set(ids)) == 20
+
+
+async def test_what_a_producer_had_before_is_of_no_matter(client):
+    _, first, _ = await ask(client)
+    error, second, epoch = await ask(client, producer_id=first, producer_epoch=5)
+    assert (error, epoch) == (ErrorCode.NONE, 0)
+    assert second != first
+
+
+@pytest.mark.parametrize("had", [{"producer_id": 5}, {"producer_epoch": 5}])
+async def test_an_id_without_an_epoch_or_the_other_way_round_is_refused(client, had):
+    assert await ask(client, **had) == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+async def test_after_a_restart_no_id_comes_again(tmp_path):
+    ids = []
+    for _ in range(3):
+        async with running(tmp_path) as broker, connected(broker.server) as client:
+            ids += [(await ask(client))[1] for _ in range(3)]
+    assert len(set(ids)) == 9
