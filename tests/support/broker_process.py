@@ -27,7 +27,7 @@ class BrokerProcess:
         self.process: subprocess.Popen[str]
         self.port = port
         self.seconds_to_ready = 0.0
-        self._log = tempfile.TemporaryFile("w+", prefix="barnabas-log-")
+        self._log = tempfile.TemporaryFile("w+", prefix="barnabas-log-")  # noqa: SIM115, open as long as this object
 
     @property
     def bootstrap(self) -> str:
