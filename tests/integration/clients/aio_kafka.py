@@ -14,6 +14,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError, for_code
 
 from tests.integration.clients.interface import (
+    FETCH_MAX_WAIT_MS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
@@ -111,6 +112,7 @@ class AioKafkaClient(Client):
                 bootstrap_servers=self.bootstrap,
                 auto_offset_reset=auto_offset_reset,
                 max_partition_fetch_bytes=max_partition_fetch_bytes,
+                fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
                 metadata_max_age_ms=metadata_max_age_ms,
             )
 

@@ -11,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from tests.integration.clients.interface import (
+    FETCH_MAX_WAIT_MS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
@@ -85,7 +86,9 @@ class ConfluentClient(Client):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error" if auto_offset_reset == "none" else auto_offset_reset,
                 "fetch.message.max.bytes": max_partition_fetch_bytes,
-                "queued.min.messages": 1,  # read ahead as little as the others do
+                "fetch.wait.max.ms": FETCH_MAX_WAIT_MS,
+                "queued.min.messages": 1,  # read ahead as little as the others do,
+                "fetch.queue.backoff.ms": 10,  # and when that is read, go on at once
                 "topic.metadata.refresh.interval.ms": metadata_max_age_ms,
             }
         )
@@ -106,8 +109,8 @@ class ConfluentProducer(Producer):
         self._producer = producer
 
     def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
-        reports: list[tuple[KafkaError | None, confluent_kafka.Message]] = []
-        for record in records:
+        reports: dict[int, tuple[KafkaError | None, confluent_kafka.Message]] = {}  # by the record's number
+        for number, record in enumerate(records):
             self._producer.produce(
                 topic,
                 record.value,
@@ -115,17 +118,18 @@ class ConfluentProducer(Producer):
                 partition=-1 if record.partition is None else record.partition,
                 timestamp=record.timestamp or 0,
                 headers=list(record.headers),
-                on_delivery=lambda error, message: reports.append((error, message)),
+                on_delivery=lambda error, message, number=number: reports.update({number: (error, message)}),
             )
         left = self._producer.flush(PATIENCE)
         if left:
             raise AssertionError(f"{left} of {len(records)} records were not acknowledged")
-        for error, _ in reports:
+        for error, _ in reports.values():
             if error is not None and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise RecordTooLargeError(error)
             if error is not None:
                 raise KafkaException(error)
-        return [RecordMetadata(message.partition(), message.offset()) for _, message in reports]
+        messages = [reports[number][1] for number in range(len(records))]
+        return [RecordMetadata(message.partition(), message.offset()) for message in messages]
 
     def close(self) -> None:
         self._producer.flush(PATIENCE)

@@ -20,6 +20,8 @@ OffsetReset = Literal["earliest", "latest", "none"]
 PATIENCE = 40.0
 # A poll comes back after so many seconds when there is nothing.
 POLL_SECONDS = 0.2
+# A Fetch waits so long for records. A consumer asks its other questions over the same connection, after it.
+FETCH_MAX_WAIT_MS = 50
 # What clients may send, more than the broker takes by default, so that it is the broker that says no.
 MAX_REQUEST_SIZE = 8 * 1024 * 1024
 
@@ -178,3 +180,17 @@ def wait_until(condition: Callable[[], bool], awaited: str | Callable[[], str]) 
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited in vain for {awaited if isinstance(awaited, str) else awaited()}")
+
+
+def first_while_writing(client: Client, consumer: Consumer, topic: str) -> ConsumerRecord:
+    """Write records until the consumer gets one. It is only by that that one sees where the end was when it looked."""
+    records: list[ConsumerRecord] = []
+    with client.producer() as producer:
+
+        def read_one() -> bool:
+            producer.send(topic, [ProducerRecord(b"new")])
+            records.extend(consumer.poll())
+            return bool(records)
+
+        wait_until(read_one, "a new record to be read")
+    return records[0]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.integration.clients.interface import (
+    FETCH_MAX_WAIT_MS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
@@ -121,6 +122,7 @@ class JavaClient(Client):
             "bootstrap.servers": self.bootstrap,
             "auto.offset.reset": auto_offset_reset,
             "max.partition.fetch.bytes": str(max_partition_fetch_bytes),
+            "fetch.max.wait.ms": str(FETCH_MAX_WAIT_MS),
             "metadata.max.age.ms": str(metadata_max_age_ms),
         }
         adapted = JavaConsumer(

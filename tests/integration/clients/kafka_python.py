@@ -11,6 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import MessageSizeTooLargeError
 
 from tests.integration.clients.interface import (
+    FETCH_MAX_WAIT_MS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
@@ -88,6 +89,7 @@ class KafkaPythonClient(Client):
             bootstrap_servers=self.bootstrap,
             auto_offset_reset=auto_offset_reset,
             max_partition_fetch_bytes=max_partition_fetch_bytes,
+            fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
             metadata_max_age_ms=metadata_max_age_ms,
         )
         adapted = KafkaPythonConsumer(consumer, TopicPartition(topic, partition))

@@ -15,6 +15,7 @@ from tests.integration.clients.interface import (
     Compression,
     ConsumerRecord,
     ProducerRecord,
+    RecordMetadata,
     RecordTooLargeError,
 )
 from tests.support.broker_process import BrokerProcess
@@ -45,6 +46,11 @@ def codecs_on_disk(data: Path, topic: str) -> set[CompressionType]:
         codecs.add(CompressionType(header.compression))
         position += header.size
     return codecs
+
+
+def test_the_first_record_creates_its_topic(client: Client, new_name: str):
+    assert client.write(new_name, ProducerRecord(b"first")) == [RecordMetadata(0, 0)]
+    assert [record.value for record in read_all(client, new_name, 1)] == [b"first"]
 
 
 @pytest.mark.parametrize("codec", CODECS)
