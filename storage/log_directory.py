@@ -178,9 +178,15 @@ class LogDirectory:
     # -- partitions
 
     def create_log(self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: LogConfig, now_ms: int) -> Log:
-        """The log of a new partition; the one that is there, if there is one."""
+        """The log of a new partition; the one that is there, if there is one.
+
+        That one may have been left without its topic's id by a crash, and gets it now.
+        """
         log = self.logs.get(topic_partition)
         if log is not None:
+            if log.topic_id is None:
+                write_topic_id(log.folder, topic_id, self._file_system, sync=False)
+                log.topic_id = topic_id
             return log
         folder = os.path.join(self.path, str(topic_partition))
         try:

@@ -167,6 +167,17 @@ def test_a_topic_id_that_was_lost_is_none(directory: LogDirectory) -> None:
     assert reopen(directory).logs[A].topic_id is None
 
 
+def test_a_topic_id_that_was_lost_is_written_again_for_whoever_creates_the_partition(directory: LogDirectory) -> None:
+    directory.close()
+    (Path(directory.path) / "a-0" / "partition.metadata").unlink()
+    again = reopen(directory)
+    log = again.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    assert log.topic_id == TOPIC_ID
+    assert values_of(read_all(log)) == [b"1", b"2", b"3"]
+    again.abandon()
+    assert reopen(again).logs[A].topic_id == TOPIC_ID
+
+
 def test_what_is_no_partition_is_left_alone(directory: LogDirectory) -> None:
     (Path(directory.path) / "lost+found").mkdir()
     (Path(directory.path) / "notes-0").write_text("a file")
