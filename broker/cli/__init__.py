@@ -12,6 +12,8 @@ _COMMANDS: Final = {
     "serve": "run a broker",
     "topics": "list, create, describe, delete and alter topics",
     "groups": "list, describe and delete consumer groups, reset their offsets",
+    "produce": "write a record for every line",
+    "consume": "print the records of topics",
 }
 
 

@@ -22,7 +22,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=positive(float),
+        type=seconds,
         default=30.0,
         help="how long to wait for an answer (default: %(default)g)",
     )
@@ -50,17 +50,21 @@ def assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def positive(number: type[int] | type[float]) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            value = number(text)
-        except ValueError:
-            value = 0
-        if not value > 0:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a {'number' if number is float else 'whole number'} above 0"
-            )
-        return value
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
+        return int(text)
 
     return parse
 

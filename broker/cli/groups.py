@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from broker.cli import reset_offsets
-from broker.cli.arguments import add_connection, add_json, client, positive
+from broker.cli.arguments import add_connection, add_json, client, seconds
 from broker.cli.client.client import Client
 from broker.cli.client.errors import BrokerError, ClientError
 from broker.cli.client.group_admin import Group, Member, delete_group, describe_group, list_groups
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.set_defaults(shown="offsets")
     describe.add_argument("--watch", action="store_true", help="follow it until Ctrl-C")
     describe.add_argument(
-        "--interval", metavar="SECONDS", type=positive(float), default=1.0, help="how often --watch looks (default: 1)"
+        "--interval", metavar="SECONDS", type=seconds, default=1.0, help="how often --watch looks (default: 1)"
     )
 
     delete = _action(actions, "delete", _delete, "delete groups without members, and their offsets")

@@ -6,7 +6,7 @@ import argparse
 import base64
 from typing import Any, Final
 
-from broker.cli.arguments import add_connection, add_json, assignment, client, positive
+from broker.cli.arguments import add_connection, add_json, assignment, at_least, client
 from broker.cli.client.client import Client, TopicPartition
 from broker.cli.client.errors import BrokerError, check
 from broker.cli.client.offsets import begin_and_end
@@ -82,8 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     create = _action(actions, "create", _create, "create topics")
     create.add_argument("topics", metavar="TOPIC", nargs="+")
-    create.add_argument("--partitions", metavar="N", type=positive(int), default=_BROKERS_CHOICE)
-    create.add_argument("--replication-factor", metavar="N", type=positive(int), default=_BROKERS_CHOICE)
+    create.add_argument("--partitions", metavar="N", type=at_least(1), default=_BROKERS_CHOICE)
+    create.add_argument("--replication-factor", metavar="N", type=at_least(1), default=_BROKERS_CHOICE)
     create.add_argument("--config", metavar="KEY=VALUE", type=assignment, action="append", default=[])
     create.add_argument("--if-not-exists", action="store_true", help="a topic that exists is no error")
 
@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     alter = _action(actions, "alter", _alter, "add partitions, change settings")
     alter.add_argument("topics", metavar="TOPIC", nargs=1)
-    alter.add_argument("--partitions", metavar="N", type=positive(int), help="how many there shall be, more than now")
+    alter.add_argument("--partitions", metavar="N", type=at_least(1), help="how many there shall be, more than now")
     alter.add_argument("--set", metavar="KEY=VALUE", type=assignment, action="append", default=[])
     alter.add_argument("--unset", metavar="KEY", action="append", default=[], help="back to the broker's default")
 

@@ -52,6 +52,7 @@ class Client:
         self._client_id = client_id
         self._brokers: dict[int, Address] = {}
         self._controller = -1
+        self._coordinators: dict[str, int] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
         self._first: Connection | None = None
 
@@ -94,12 +95,16 @@ class Client:
         return self.broker(self.coordinator_of(group), purpose)
 
     def coordinator_of(self, group: str) -> int:
+        if group in self._coordinators:
+            return self._coordinators[group]
+
         def attempt() -> int:
             request = FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group])
             answer = self.any_broker().ask(request, FindCoordinatorResponse)
             (found,) = answer.coordinators
             check(found.error_code, f"group '{group}'", found.error_message)
             self._brokers[found.node_id] = Address(found.host, found.port)
+            self._coordinators[group] = found.node_id
             return found.node_id
 
         return self.settled(attempt)
@@ -167,6 +172,7 @@ class Client:
             except ClientError as error:
                 if not self._may_pass(error) or time.monotonic() > deadline:
                     raise
+            self._coordinators.clear()
             time.sleep(_PAUSE)
 
     def _may_pass(self, error: ClientError) -> bool:

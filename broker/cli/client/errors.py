@@ -40,6 +40,7 @@ class BrokerError(ClientError):
 
     def __init__(self, code: int, subject: str, message: str | None = None) -> None:
         self.code = code
+        self.retriable = code in _RETRIABLE
         name = name_of(code)
         message = (message or _EXPLANATIONS.get(name, "")).rstrip(".")
         super().__init__(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
@@ -57,6 +58,8 @@ def check(code: int, subject: str, message: str | None = None) -> None:
     if code:
         raise BrokerError(code, subject, message)
 
+
+_RETRIABLE: Final = frozenset(code for code in ErrorCode if code.retriable)
 
 # For errors that people meet often and whose name alone does not help them.
 _EXPLANATIONS: Final = {

@@ -147,8 +147,10 @@ def commit_offsets(
         client.settled(attempt)
 
 
-def begin_and_end(client: Client, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """The log start offset and the log end offset of each."""
+def begin_and_end(
+    client: Client, partitions: Collection[TopicPartition], isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, tuple[int, int]]:
+    """The first offset of each and the one after its last, which is the last stable one under READ_COMMITTED."""
     begins = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
-    ends = list_offsets(client, dict.fromkeys(partitions, LATEST))
+    ends = list_offsets(client, dict.fromkeys(partitions, LATEST), isolation)
     return {each: (begins[each], ends[each]) for each in partitions}
