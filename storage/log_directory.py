@@ -224,6 +224,13 @@ class LogDirectory:
             self.start_checkpoint().write()
         return log.truncate_to(offset, now_ms)
 
+    def truncate_log_fully(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
+        """Forget all records of a log, which goes on at `offset`."""
+        log = self.logs[topic_partition]
+        if log.lower_known_offsets(offset):
+            self.start_checkpoint().write()
+        return log.truncate_fully_and_start_at(offset, now_ms)
+
     # -- checkpoints and the end
 
     def start_checkpoint(self) -> PendingCheckpoint:

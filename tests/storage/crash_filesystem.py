@@ -91,12 +91,13 @@ def _holed(operations: Sequence[DataOperation]) -> list[DataOperation]:
 
 def _scrambled(seed: int) -> Crash:
     """Some writes survive and some do not, whatever their order; likewise names."""
-    chance = random.Random(seed)
 
     def some_data(operations: Sequence[DataOperation]) -> list[DataOperation]:
+        chance = random.Random(f"{seed} {operations[0].inode} {len(operations)}")
         return [operation for operation in operations if chance.random() < 0.5]
 
     def some_names(operations: Sequence[NameOperation]) -> list[NameOperation]:
+        chance = random.Random(f"{seed} {len(operations)}")
         return [operation for operation in operations if chance.random() < 0.5]
 
     return Crash(f"scrambled {seed}", some_data, some_names)

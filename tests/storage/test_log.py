@@ -424,6 +424,23 @@ def test_truncation_below_the_first_segment(tmp_path: Path) -> None:
     assert (log.log_start_offset, log.end_offset) == (0, 0)
 
 
+def test_truncation_of_a_batch_that_begins_with_deleted_records(log: Log) -> None:
+    append(log, batch(b"a"), batch(b"b", b"c", b"d"))
+    log.increment_log_start_offset(2)
+    log.truncate_to(3, NOW).run()
+    # Nothing is left, and the offsets of deleted records are not used again.
+    assert (log.log_start_offset, log.end_offset) == (2, 2)
+    assert append(log, batch(b"e")) == [2]
+    assert values_of(read_all(log)) == [b"e"]
+
+
+def test_truncation_below_the_log_start_offset(log: Log) -> None:
+    append(log, batch(b"a"), batch(b"b"), batch(b"c"))
+    log.increment_log_start_offset(2)
+    log.truncate_to(1, NOW).run()
+    assert (log.log_start_offset, log.end_offset) == (1, 1)
+
+
 def test_records_are_deleted_up_to_the_high_watermark(log: Log) -> None:
     append(log, batch(b"a"), batch(b"b"))
     log.append([batch(b"c")], leader_epoch=0, now_ms=NOW)

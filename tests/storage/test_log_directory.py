@@ -227,6 +227,17 @@ def test_a_cut_log_is_recovered_from_the_cut(directory: LogDirectory) -> None:
     assert values_of(read_all(directory.logs[A])) == [b"1"]
 
 
+def test_a_log_that_begins_anew_does_not_remember_a_later_start(directory: LogDirectory) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    directory.truncate_log_fully(A, 1, NOW).run()
+    append(directory.logs[A], batch(b"new"))
+    directory.abandon()
+    again = reopen(directory).logs[A]
+    assert (again.log_start_offset, again.end_offset) == (1, 2)
+    assert values_of(read_all(again)) == [b"new"]
+
+
 def test_without_a_last_sync_the_stop_was_not_clean(tmp_path: Path) -> None:
     disk = FaultyFileSystem()
     directory = open_directory(tmp_path / "data", file_system=disk)
