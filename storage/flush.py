@@ -52,9 +52,13 @@ class PendingDeletion:
         self._folder = folder
 
     def run(self) -> None:
-        # Whatever took their place must be there for sure before they go.
-        if self.paths:
+        if not self.paths:
+            return
+        try:
+            # Whatever took their place must be there for sure before they go.
             self._file_system.fsync_directory(self._folder)
+        except FileNotFoundError:
+            return  # the whole folder has been deleted meanwhile
         for path in self.paths:
             with contextlib.suppress(FileNotFoundError):
                 self._file_system.unlink(path)

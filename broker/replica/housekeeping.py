@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import structlog
+
 from broker.clock import Timer
 from broker.config import BrokerConfig
 from broker.replica.replicas import Replicas
 from storage.retention import apply_retention
+
+log = structlog.get_logger()
 
 
 class Housekeeping:
@@ -40,7 +44,11 @@ class Housekeeping:
     def delete_old_segments(self) -> None:
         now_ms = self._clock.now_ms()
         for partition in self._replicas:
-            deletion = apply_retention(partition.log, now_ms)
+            try:
+                deletion = apply_retention(partition.log, now_ms)
+            except OSError as error:
+                log.error("retention failed", partition=str(partition.log.topic_partition), error=str(error))
+                continue
             if deletion is not None:
                 delay = partition.log.config.file_delete_delay_ms / 1000
                 self._clock.call_later(delay, lambda run=deletion.run: self._replicas.worker.run(run))  # type: ignore[misc]

@@ -17,9 +17,12 @@ class Worker:
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int) -> None:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="worker")
+        self._stopped = False
 
     def run(self, work: Callable[[], T], done: Callable[[T | Exception], None] | None = None) -> None:
         """Do `work` on a thread. `done` gets its result, or what it raised, on the loop's thread."""
+        if self._stopped:
+            return
         future = self._threads.submit(work)
         future.add_done_callback(lambda future: self._tell(future, done))
 
@@ -38,5 +41,6 @@ class Worker:
         return await self._loop.run_in_executor(self._threads, work)
 
     async def stop(self) -> None:
-        """Finish what was begun."""
+        """Finish what was begun, and begin nothing more: the next start makes up for it."""
+        self._stopped = True
         await asyncio.to_thread(self._threads.shutdown)

@@ -65,3 +65,12 @@ async def test_stopping_finishes_what_was_begun_and_tells_it():
         worker.run(lambda number=number: number, finished.append)
     await worker.stop()
     assert finished == [0, 1, 2, 3, 4]
+
+
+async def test_what_comes_after_the_stop_is_not_begun():
+    worker = Worker(asyncio.get_running_loop(), threads=1)
+    begun = []
+    worker.run(lambda: begun.append(1), lambda _: worker.run(lambda: begun.append(2)))
+    await worker.stop()
+    worker.run(lambda: begun.append(3))
+    assert begun == [1]

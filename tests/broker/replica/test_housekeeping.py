@@ -1,0 +1,144 @@
+"""What happens from time to time, on a clock that the test moves."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
+from storage.filesystem import FileSystem
+from storage.topic_partition import TopicPartition
+from tests.storage.support import batch, read_all, values_of
+from tests.support.manual_clock import ManualClock
+from tests.support.running_broker import create_topic, delete_topic, partition, running
+
+RETENTION_CHECK = 300
+CHECKPOINT = 60
+
+
+class TellingFileSystem(FileSystem):
+    """Tells what it does, and refuses to touch some paths."""
+
+    def __init__(self):
+        self.refused = None
+        self._loop = asyncio.get_running_loop()
+        self._done = asyncio.Queue()
+
+    def rename(self, source, target):
+        if self.refused is not None and self.refused in source:
+            raise OSError("not this one")
+        super().rename(source, target)
+        self._loop.call_soon_threadsafe(self._done.put_nowait, ("rename", target))
+
+    def unlink(self, path):
+        super().unlink(path)
+        self._loop.call_soon_threadsafe(self._done.put_nowait, ("unlink", path))
+
+    async def until(self, action, ending):
+        while True:
+            done, path = await self._done.get()
+            if done == action and path.endswith(ending):
+                return path
+
+
+@pytest.fixture
+async def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+async def disk():
+    return TellingFileSystem()
+
+
+@pytest.fixture
+async def broker(tmp_path, clock, disk):
+    async with running(tmp_path, clock=clock, file_system=disk) as broker:
+        yield broker
+
+
+def append(broker, value, index=0, **fields):
+    """One record, now, in a segment of its own."""
+    found = partition(broker, "t", index)
+    found.log.roll(broker.clock.now_ms())
+    records = batch(value, timestamp=broker.clock.now_ms(), **fields)
+    assert not isinstance(found.append_now(records, broker.clock.now_ms()), Exception)
+
+
+def values(broker, index=0):
+    return values_of(read_all(partition(broker, "t", index).log))
+
+
+async def test_old_segments_are_deleted(broker, clock, disk, tmp_path):
+    await create_topic(broker, retention_ms=RETENTION_CHECK * 1000 + 1)
+    append(broker, b"a")
+    clock.advance(RETENTION_CHECK)
+    append(broker, b"b")
+    assert values(broker) == [b"a", b"b"]
+    clock.advance(RETENTION_CHECK)
+    assert values(broker) == [b"b"]
+    assert partition(broker).log.log_start_offset == 1
+    deleted = tmp_path / "t-0" / "00000000000000000000.log.deleted"
+    assert deleted.exists()  # whoever reads it may finish
+    clock.advance(60)
+    await disk.until("unlink", "00000000000000000000.log.deleted")
+    assert not deleted.exists()
+
+
+async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, clock, disk):
+    await create_topic(broker, "t", partitions=3, retention_ms=1000)
+    for index in range(3):
+        append(broker, b"a", index)
+        append(broker, b"b", index)
+    disk.refused = "t-1"
+    clock.advance(1)
+    with capture_logs() as logs:
+        clock.advance(RETENTION_CHECK)
+    assert [values(broker, index) for index in (0, 2)] == [[], []]
+    assert [entry["partition"] for entry in logs if entry["log_level"] == "error"] == ["t-1"]
+
+
+async def test_a_topic_may_be_deleted_before_its_old_segments_are(tmp_path, clock, disk):
+    with capture_logs() as logs:
+        async with running(tmp_path, clock=clock, file_system=disk) as broker:
+            await create_topic(broker, retention_ms=1000)
+            append(broker, b"a")
+            append(broker, b"b")
+            clock.advance(RETENTION_CHECK)
+            await delete_topic(broker)
+            await disk.until("unlink", "partition.metadata")
+            clock.advance(60)
+    assert [entry for entry in logs if entry["log_level"] == "error"] == []
+
+
+async def test_checkpoints_are_written(broker, clock, disk, tmp_path):
+    await create_topic(broker)
+    append(broker, b"a")
+    partition(broker).log.recovery_point = 1
+    clock.advance(CHECKPOINT)
+    path = await disk.until("rename", RECOVERY_POINT_CHECKPOINT)
+    assert read_offsets(path) == {TopicPartition("t", 0): 1}
+
+
+async def test_it_goes_on_and_on(broker, clock, disk):
+    for _ in range(3):
+        clock.advance(CHECKPOINT)
+        await disk.until("rename", RECOVERY_POINT_CHECKPOINT)
+
+
+async def test_producers_are_forgotten(tmp_path, clock):
+    async with running(tmp_path, clock=clock, producer_id_expiration_ms=3_600_000) as broker:
+        await create_topic(broker)
+        append(broker, b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+        clock.advance(3000)
+        append(broker, b"b", producer_id=2, producer_epoch=0, base_sequence=0)
+        clock.advance(599)
+        assert list(partition(broker).log.producer_state.producers) == [1, 2]
+        clock.advance(1)
+        assert list(partition(broker).log.producer_state.producers) == [2]
+
+
+async def test_nothing_happens_any_more_when_it_has_stopped(tmp_path, clock):
+    async with running(tmp_path, clock=clock):
+        pass
+    clock.advance(10_000)
