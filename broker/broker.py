@@ -139,7 +139,7 @@ class Broker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.replicas.finish()
+        self.replicas.stop()
         await self._worker.stop()
         self.replicas.directory.close()
         await self.registry.close()

@@ -35,8 +35,10 @@ async def handle(broker: Broker, request: Request, message: ElectLeadersRequest)
     except ValueError:
         return _refusal(message, ErrorCode.INVALID_REQUEST, f"There is no election type {message.election_type}.")
     if asked is None:
-        results = await broker.controller.elect_leaders(election_type, None)
-        topics = [(name, [result for result in results if result.topic == name]) for name in broker.cluster.topics]
+        by_topic: dict[str, list[decisions.PartitionResult]] = {name: [] for name in broker.cluster.topics}
+        for result in await broker.controller.elect_leaders(election_type, None):
+            by_topic.setdefault(result.topic, []).append(result)
+        topics = list(by_topic.items())
     else:
         partitions = [(topic.topic, index) for topic in asked for index in topic.partitions]
         in_order = iter(await broker.controller.elect_leaders(election_type, partitions))

@@ -48,6 +48,7 @@ class Replicas:
         self._due: list[Partition] = []
         self._turns = Turns(clock, loop)
         self._folders_to_delete: deque[PendingFolderDeletion] = deque()
+        self._stopped = False
         self._set_strays_aside()
         for image in cluster.topics.values():
             self._host(image)
@@ -90,9 +91,12 @@ class Replicas:
         """Wait until a topic's partitions are there: making many logs takes more than one turn of the loop."""
         await self._turns.done(topic)
 
-    def finish(self) -> None:
-        """Do what is left to do of topics that come and go."""
+    def stop(self) -> None:
+        """Leave logs that are still to be made, and folders that are still to be deleted, to the next start."""
+        self._stopped = True
         self._turns.finish()
+        while len(self._folders_to_delete) > 1:
+            self._folders_to_delete.pop()
 
     def _on_change(self, change: ClusterChange) -> None:
         for topic in change.topics.values():
@@ -136,6 +140,8 @@ class Replicas:
             yield
             if self._topics.get(image.topic_id) is not partitions:  # the topic has been deleted meanwhile
                 yield from self._remove(made)
+                return
+            if self._stopped:
                 return
         partitions += made
         self._follow(self._cluster.topics[image.name], partitions)

@@ -13,7 +13,7 @@ from broker.clock import Clock
 
 logger = structlog.get_logger()
 
-# A job as small as this is done at once.
+# So much is done at once in a turn, so that a small job is over when `add` returns.
 _STEPS_AT_ONCE: Final = 16
 _SECONDS_A_TURN: Final = 0.005
 
@@ -29,19 +29,17 @@ class Turns:
         self._loop = loop
         self._jobs: dict[str, deque[Job]] = {}
         self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._steps_at_once = _STEPS_AT_ONCE
+        self._scheduled = False
 
     def add(self, name: str, job: Job) -> None:
-        """Begin a job, and finish it if it is small and nothing else of this name is under way."""
-        idle = not self._jobs
+        """Begin a job. It is over at once if it is small and not one of many."""
         jobs = self._jobs.setdefault(name, deque())
         jobs.append(job)
-        if len(jobs) == 1:
-            for _ in range(_STEPS_AT_ONCE):
-                if name not in self._jobs:
-                    return
-                self._step(name)
-        if idle:
-            self._loop.call_soon(self._turn)
+        while self._steps_at_once and self._jobs.get(name) is jobs and jobs[0] is job:
+            self._steps_at_once -= 1
+            self._step(name)
+        self._schedule()
 
     async def done(self, name: str) -> None:
         """Wait until nothing of this name is left to do."""
@@ -55,12 +53,19 @@ class Turns:
         while self._jobs:
             self._step(next(iter(self._jobs)))
 
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
     def _turn(self) -> None:
+        self._scheduled = False
+        self._steps_at_once = _STEPS_AT_ONCE
         end = self._clock.monotonic() + _SECONDS_A_TURN
         while self._jobs:
             self._step(next(iter(self._jobs)))
             if self._clock.monotonic() >= end:
-                self._loop.call_soon(self._turn)
+                self._schedule()
                 return
 
     def _step(self, name: str) -> None:

@@ -57,6 +57,16 @@ async def test_a_large_job_lets_others_have_their_turn(seen):
     assert all(later - earlier <= 1 for earlier, later in pairwise(counts))
 
 
+async def test_many_small_jobs_let_others_have_their_turn_too(seen):
+    turns = Turns(SteppedClock(), asyncio.get_running_loop())
+    for number in range(100):
+        turns.add(str(number), iter(Steps(seen, str(number), 1)))
+    assert 0 < len(seen) < 100
+    for number in range(100):
+        await turns.done(str(number))
+    assert len(seen) == 100
+
+
 async def test_a_turn_has_as_many_steps_as_there_is_time_for(seen):
     turns = Turns(SteppedClock(0.001), asyncio.get_running_loop())
     turns.add("a", iter(Steps(seen, "a", 1000)))
