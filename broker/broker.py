@@ -21,6 +21,7 @@ from broker.controller.decisions import TopicResult
 from broker.controller.images import BrokerImage, Endpoint
 from broker.controller.view import ClusterChange, ClusterView
 from broker.group.coordinator import GroupCoordinator
+from broker.internal_topics import new_topic
 from broker.registry.embedded import EmbeddedRegistry
 from broker.registry.errors import RegistryError
 from broker.replica.compaction import Compaction
@@ -198,7 +199,7 @@ class Broker:
 
     async def auto_create_topics(self, names: list[str]) -> dict[str, ErrorCode]:
         """Create topics that a client named, as large as num.partitions says. Returns those that could not be."""
-        results = await self.create_topics([NewTopic(name) for name in names])
+        results = await self.create_topics([new_topic(name, self.config) for name in names])
         return {result.name or "": result.error_code for result in results if result.error_code != ErrorCode.NONE}
 
     def _image(self) -> BrokerImage:

@@ -9,7 +9,6 @@ from typing import Final
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.controller.controller import Controller
-from broker.controller.create_topics import NewTopic
 from broker.controller.view import ClusterChange, ClusterView
 from broker.coordinator.decision import Decision
 from broker.coordinator.runtime import CoordinatorRuntime
@@ -20,6 +19,7 @@ from broker.group.membership import ClientInfo
 from broker.group.offsets import Partition
 from broker.group.records import CommittedOffset
 from broker.group.shard import GroupShard, read_record
+from broker.internal_topics import CONSUMER_OFFSETS, new_topic
 from broker.replica.replicas import Replicas
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -28,7 +28,6 @@ from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.list_groups import ListedGroup
 from protocol.messages.sync_group import SyncGroupRequest
 
-TOPIC: Final = "__consumer_offsets"
 _EXPIRY_TIMER: Final = "expiry"
 
 Done = Callable[[ErrorCode], None]
@@ -44,7 +43,7 @@ class GroupCoordinator:
         self._cluster = cluster
         self._clock = clock
         self._timers = ClockTimers(clock)
-        self._runtime = CoordinatorRuntime(TOPIC, replicas, self._make_shard, read_record)
+        self._runtime = CoordinatorRuntime(CONSUMER_OFFSETS, replicas, self._make_shard, read_record)
 
     def start(self) -> None:
         self._runtime.load()
@@ -65,26 +64,16 @@ class GroupCoordinator:
 
     async def ensure_topic(self) -> ErrorCode:
         """Make the topic that groups are kept in, when it is first needed."""
-        if self._cluster.topic(TOPIC) is None:
+        if self._cluster.topic(CONSUMER_OFFSETS) is None:
             error = await self._create_topic()
             if error:
                 return error
-        await self._replicas.made(TOPIC)
+        await self._replicas.made(CONSUMER_OFFSETS)
         self._runtime.load()
         return ErrorCode.NONE
 
     async def _create_topic(self) -> ErrorCode:
-        config = self._config
-        topic = NewTopic(
-            TOPIC,
-            num_partitions=config.offsets_topic_num_partitions,
-            replication_factor=config.offsets_topic_replication_factor,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            },
-        )
+        topic = new_topic(CONSUMER_OFFSETS, self._config)
         (result,) = await self._controller.create_topics([topic])
         if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             return ErrorCode.NONE
