@@ -5,6 +5,7 @@ Only headers and checksums are looked at, and the few records that end transacti
 
 import mmap
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,12 +14,12 @@ from crc32c import crc32c
 
 from protocol.records.batch import (
     ATTRIBUTES_POSITION,
-    HEADER,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
     NO_PRODUCER_ID,
     BatchHeader,
+    read_header,
 )
 from protocol.records.control import read_end_transaction_marker
 from protocol.records.errors import RecordsError
@@ -28,6 +29,8 @@ from storage.segment import MAX_RELATIVE_OFFSET, Segment
 from storage.segments import Segments
 from storage.snapshots import Snapshots
 
+# Of the header: base offset, batch length, leader epoch, magic, CRC, last offset delta, max timestamp, producer id.
+_CHECKED_FIELDS: Final = struct.Struct(">qiibI2xi8xqq")
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 _REPLICATION: Final = AppendOrigin.REPLICATION
 
@@ -46,15 +49,14 @@ def recover_segment(
     segment.begin_again()
     next_offset = max(min_offset, segment.base_offset)
     base_offset = segment.base_offset
-    unpack_header = HEADER.unpack_from
+    unpack = _CHECKED_FIELDS.unpack_from
     index_batch = segment.index_batch
     latest_epoch = epochs[-1].epoch if epochs else -1
     position = 0
     with _mapped(segment, size) as data:
         while size - position >= HEADER_SIZE:
-            fields = unpack_header(data, position)
-            batch_offset, batch_length, epoch, magic, crc, _, last_offset_delta, _, max_timestamp, producer_id, *_ = (
-                fields
+            batch_offset, batch_length, epoch, magic, crc, last_offset_delta, max_timestamp, producer_id = unpack(
+                data, position
             )
             end = position + LENGTH_OVERHEAD + batch_length
             last_offset = batch_offset + last_offset_delta
@@ -69,9 +71,8 @@ def recover_segment(
             ):
                 break
             if producer_id != NO_PRODUCER_ID:
-                header = BatchHeader._make(fields)
                 try:
-                    replay(state, header, data[position:end], segment)
+                    replay(state, read_header(data, position), data[position:end], segment)
                 except RecordsError:
                     break
             if epoch > latest_epoch:

@@ -29,6 +29,8 @@ from storage.open_files import Handle, OpenFiles
 # Indexes hold offsets relative to the base offset in an int32.
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
+_MAX_RECENT: Final = 64
+
 
 # What a segment must know of a batch to index it: last offset, max timestamp, size. A plain tuple, for it is made on
 # every append.
@@ -51,6 +53,7 @@ class Segment:
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_open_files",
+        "_recent",
         "base_offset",
         "created_ms",
         "folder",
@@ -102,6 +105,8 @@ class Segment:
         self._max_timestamp: int | None = None if self.size else -1
         self._offset_of_max_timestamp = base_offset
         self._first_timestamp: int | None = None
+        # Where the latest writes went, by the offset at which the log had ended: who reads at its end asks for these.
+        self._recent: dict[int, BatchPosition] = {}
 
     @classmethod
     def create(
@@ -166,6 +171,13 @@ class Segment:
             raise
         for last_offset, max_timestamp, batch_size in batches:
             self.index_batch(last_offset, max_timestamp, batch_size, interval)
+
+    def remember(self, log_end: int, position: int, size: int) -> None:
+        """The log had ended with `log_end` when the batch at this position was appended."""
+        recent = self._recent
+        if len(recent) >= _MAX_RECENT:
+            recent.clear()
+        recent[log_end] = BatchPosition(position, size)
 
     def index_batch(self, last_offset: int, max_timestamp: int, batch_size: int, interval: int) -> None:
         """Take note of a batch that stands at the end of what was noted so far."""
@@ -253,6 +265,9 @@ class Segment:
 
     def locate(self, offset: int) -> BatchPosition | None:
         """The first batch whose last offset is `offset` or later."""
+        recent = self._recent.get(offset)
+        if recent is not None:
+            return recent
         return find_batch(self.handle.fd, self.offset_index.lookup(offset), self.size, offset)
 
     def read_batch(self, position: int, header: BatchHeader) -> memoryview:
@@ -274,6 +289,7 @@ class Segment:
             return
         self._open_files.file_system.truncate(self.handle.fd, found.position)
         self.size = found.position
+        self._recent.clear()
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)

@@ -80,6 +80,7 @@ class PendingWrite:
         log = self._log
         if self._buffers:
             segment = log.segments.active
+            position = segment.size
             try:
                 if self._leader_epoch > log.leader_epochs.latest_epoch:
                     log.leader_epochs.assign(self._leader_epoch, log.end_offset)
@@ -91,6 +92,7 @@ class PendingWrite:
                         results[place] = failure
                 self.next_offset = log.end_offset
             else:
+                segment.remember(log.end_offset, position, self._batches[0][2])
                 log.end_offset = self.next_offset
                 if self._update is not None:
                     for aborted in log.producer_state.apply(self._update):
