@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -25,7 +24,7 @@ from broker.cli.client.offsets import (
     committed_offsets,
     list_offsets,
 )
-from broker.cli.ending import UsageError, complain, ends_quietly
+from broker.cli.ending import UsageError, complain, ends_quietly, terminated_like_interrupted
 from protocol.errors import ErrorCode
 
 _POLL: Final = 1.0
@@ -79,9 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.group is not None and (options.partition is not None or options.offset is not None):
         raise UsageError("consume: in a group, --partition and --offset are the group's to decide")
-    # Whoever stops it, it leaves its group.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with client(options) as connected:
+    with client(options) as connected, terminated_like_interrupted():
         consumption = Consumption(connected, options)
         try:
             if options.group is None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 
 from broker.cli.client.errors import ClientError
@@ -41,6 +43,16 @@ def ends_quietly(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse
             return _INTERRUPTED
 
     return wrapped
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end what is inside as Ctrl-C does, so that it says goodbye to whom it must."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def complain(problem: object) -> None:

@@ -1,0 +1,190 @@
+"""Batches on their way: each arrives once and in order, whatever happens to the connection."""
+
+import pytest
+
+from broker.cli.client.client import Client
+from broker.cli.client.connection import Address
+from broker.cli.client.errors import BrokerError, ConnectionLost
+from broker.cli.client.producer import Producer
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdResponse
+from protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from protocol.records.batch import validate_batch
+from protocol.records.compression import CompressionType
+from protocol.records.record import read_records
+from tests.support.scripted_broker import ScriptedBroker
+
+PRODUCER_ID = 42
+
+
+class Log:
+    """Takes Produce requests as a broker would: of what was sent twice it keeps one, of what is out of order nothing.
+
+    `outcomes` says, request by request, what goes wrong: an error instead of appending, "lost" to hang up before and
+    "unheard" to hang up after.
+    """
+
+    def __init__(self, *outcomes):
+        self.outcomes = list(outcomes)
+        self.values = {}
+        self.headers = []
+        self._sequences = {}
+
+    def __call__(self, request):
+        outcome = self.outcomes.pop(0) if self.outcomes else ErrorCode.NONE
+        if outcome == "lost":
+            return None
+        answers = []
+        for data in request.topic_data[0].partition_data:
+            error = outcome if isinstance(outcome, ErrorCode) else ErrorCode.NONE
+            if not error:
+                error = self.append(data.index, memoryview(data.records))
+            answers.append(PartitionProduceResponse(index=data.index, error_code=error, base_offset=0))
+        if outcome == "unheard":
+            return None
+        return ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=answers)])
+
+    def append(self, index, records):
+        header = validate_batch(records)
+        self.headers.append(header)
+        if header.producer_id == PRODUCER_ID:
+            expected = self._sequences.get(index, 0)
+            if header.base_sequence < expected:
+                return ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+            if header.base_sequence > expected:
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            self._sequences[index] = header.base_sequence + header.record_count
+        self.values.setdefault(index, []).extend(record.value for record in read_records(records, header))
+        return ErrorCode.NONE
+
+
+@pytest.fixture
+def produce():
+    """A producer to a topic of so many partitions whose requests the log answers."""
+    opened = []
+
+    def start(log, partitions=1, **options):
+        broker = ScriptedBroker(
+            {
+                ApiKey.PRODUCE: log,
+                ApiKey.INIT_PRODUCER_ID: lambda request: InitProducerIdResponse(
+                    producer_id=PRODUCER_ID, producer_epoch=0
+                ),
+            }
+        )
+        broker.partitions = {"t": partitions}
+        client = Client([Address("127.0.0.1", broker.port)], timeout=20)
+        opened.extend([broker, client])
+        return Producer(client, "t", **options)
+
+    yield start
+    for each in opened:
+        each.__exit__()
+
+
+def numbers(begin, end):
+    return [b"%d" % number for number in range(begin, end)]
+
+
+def test_everything_arrives_in_order(produce):
+    log = Log()
+    producer = produce(log)
+    for begin in range(0, 100, 10):
+        producer.send(None, numbers(begin, begin + 10))
+    producer.flush()
+    assert log.values == {0: numbers(0, 100)}
+    assert producer.acknowledged == 100
+    assert [header.base_sequence for header in log.headers] == list(range(0, 100, 10))
+
+
+@pytest.mark.parametrize(
+    "outcome", ["lost", "unheard", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
+)
+def test_what_fails_for_now_is_sent_again_and_arrives_once(produce, outcome):
+    log = Log(ErrorCode.NONE, outcome, ErrorCode.NONE, outcome)
+    producer = produce(log)
+    for begin in range(0, 100, 10):
+        producer.send(None, numbers(begin, begin + 10))
+    producer.flush()
+    assert log.values == {0: numbers(0, 100)}
+    assert producer.acknowledged == 100
+
+
+def test_what_fails_for_good_is_an_error(produce):
+    producer = produce(Log(ErrorCode.MESSAGE_TOO_LARGE))
+    producer.send(None, [b"x"])
+    with pytest.raises(BrokerError, match=r"partition t-0: .*max\.message\.bytes.* \(MESSAGE_TOO_LARGE\)"):
+        producer.flush()
+    assert producer.acknowledged == 0
+
+
+def test_what_does_not_get_better_in_time_is_an_error(produce):
+    producer = produce(Log(*[ErrorCode.NOT_ENOUGH_REPLICAS] * 10_000))
+    producer.send(None, [b"x"])
+    with pytest.raises(BrokerError, match="NOT_ENOUGH_REPLICAS"):
+        producer.flush()
+
+
+def test_without_acks_from_all_nothing_is_sent_twice(produce):
+    log = Log("unheard")
+    producer = produce(log, acks=1)
+    producer.send(None, [b"x"])
+    with pytest.raises(ConnectionLost):
+        producer.flush()
+    assert log.values == {0: [b"x"]}
+    assert log.headers[0].producer_id == -1
+
+
+def test_keys_decide_and_records_of_one_key_stay_in_order(produce):
+    log = Log()
+    producer = produce(log, partitions=4)
+    producer.send([b"a", b"b", b"c", b"d"] * 5, numbers(0, 20))
+    producer.flush()
+    assert sorted(value for values in log.values.values() for value in values) == sorted(numbers(0, 20))
+    for index, values in log.values.items():
+        assert values == sorted(values, key=int), index
+    assert len(log.values) > 1
+
+
+def test_records_without_key_take_turns_as_a_whole(produce):
+    log = Log()
+    producer = produce(log, partitions=3)
+    for begin in range(0, 60, 10):
+        producer.send(None, numbers(begin, begin + 10))
+    producer.flush()
+    assert {index: len(values) for index, values in log.values.items()} == {0: 20, 1: 20, 2: 20}
+    assert len(log.headers) == 6
+
+
+def test_a_partition_that_is_named(produce):
+    log = Log()
+    producer = produce(log, partitions=3, partition=2)
+    producer.send([b"a", b"b"], [b"1", b"2"])
+    producer.flush()
+    assert log.values == {2: [b"1", b"2"]}
+
+
+def test_a_partition_that_is_not_there(produce):
+    with pytest.raises(BrokerError, match="topic 't' has 3 partitions, from 0; partition 3"):
+        produce(Log(), partitions=3, partition=3)
+
+
+def test_what_is_too_much_for_one_batch_becomes_several(produce):
+    log = Log()
+    producer = produce(log, batch_bytes=1000)
+    producer.send(None, [b"x" * 90] * 50 + [b"y" * 5000])
+    producer.flush()
+    assert log.values == {0: [b"x" * 90] * 50 + [b"y" * 5000]}
+    assert all(header.batch_length <= 1100 for header in log.headers[:-1])
+    assert log.headers[-1].record_count == 1
+
+
+def test_compression_and_headers(produce):
+    log = Log()
+    producer = produce(log, compression=CompressionType.ZSTD, headers=[("h", b"1")])
+    producer.send(None, [b"x" * 1000] * 10)
+    producer.flush()
+    assert log.values == {0: [b"x" * 1000] * 10}
+    assert log.headers[0].compression == CompressionType.ZSTD
+    assert log.headers[0].batch_length < 1000

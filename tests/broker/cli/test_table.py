@@ -1,0 +1,35 @@
+import json
+
+from broker.cli.table import as_json, render
+
+COLUMNS = {"name": "NAME", "count": "COUNT", "left": "LEFT"}
+
+
+def test_columns_are_as_wide_as_they_need_and_lines_have_no_tail():
+    rows = [{"name": "a", "count": 10, "left": "x"}, {"name": "longer", "count": 7, "left": "y"}]
+    assert render(COLUMNS, rows).splitlines() == [
+        "NAME    COUNT  LEFT",
+        "a       10     x",
+        "longer  7      y",
+    ]
+
+
+def test_what_there_is_not_is_a_dash_and_zero_is_not_nothing():
+    line = render(COLUMNS, [{"name": None, "count": 0, "left": []}]).splitlines()[1]
+    assert line.split() == ["-", "0", "-"]
+
+
+def test_lists_flags_and_assignments_are_written_for_people():
+    line = render(COLUMNS, [{"name": [0, 1], "count": True, "left": {"a": [0, 2], "b": [1]}}]).splitlines()[1]
+    assert line.split() == ["0,1", "yes", "a:0,2;b:1"]
+
+
+def test_without_rows_there_are_the_titles():
+    assert render(COLUMNS, []) == "NAME  COUNT  LEFT"
+
+
+def test_json_has_the_same_rows_as_they_are():
+    rows = [{"name": "ä", "count": None, "left": [1]}]
+    assert json.loads(as_json(rows)) == rows
+    assert "\n" not in as_json(rows, one_line=True)
+    assert "ä" in as_json(rows)
