@@ -375,6 +375,15 @@ def test_truncation_cuts_at_the_batch_that_holds_the_offset(log: Log) -> None:
     assert values_of(read_all(log)) == [b"a", b"b", b"f"]
 
 
+def test_what_was_cut_off_is_not_found_where_it_was(log: Log) -> None:
+    for value in (b"a", b"b", b"c"):
+        append(log, batch(value))
+    assert read_header(bytes_of(log.read(2, 1, upper_bound=3))).base_offset == 2
+    log.truncate_to(1, NOW)
+    append(log, batch(b"d", b"e", b"f"))
+    assert read_header(bytes_of(log.read(2, 1, upper_bound=4))).base_offset == 1
+
+
 def test_truncation_across_segments(tmp_path: Path) -> None:
     log = small_segments(tmp_path, 5)
     pending = log.truncate_to(2, NOW)
