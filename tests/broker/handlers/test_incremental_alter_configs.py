@@ -71,6 +71,17 @@ async def test_a_topics_new_limits_hold_for_the_next_record(tmp_path):
             assert answer.responses[0].partition_responses[0].error_code == error
 
 
+async def test_a_topics_new_segment_size_holds_for_the_next_record(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        for size, segments in (("1048576", 1), ("200", 3)):
+            request = alter((TOPIC, "t", [(SET, "internal.segment.bytes", size)]))
+            await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+            for _ in range(2):
+                await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"x" * 80))), 9)
+            assert len(partition(broker, "t").log.segments) == segments
+
+
 async def test_a_brokers_new_settings_hold_for_topics_without_their_own(tmp_path):
     async with running(tmp_path, node_id=7) as broker, connected(broker.server) as client:
         await create_topic(broker, "follows")
