@@ -26,7 +26,8 @@ What stays of the cleaned segments, from the first of the log to the last dirty 
   long as a tombstone would.
 - Offsets never change, nor does the range of offsets of a batch, since it says which sequence numbers the batch had.
   A batch that has lost all of its records goes, except for the last one of a producer that is still known, and the
-  last one that was compacted: of those the header stays.
+  last one that was compacted: of those the header stays. (Kafka keeps no more than that of a marker, either; here a
+  marker stays whole, so that recovery finds in it what it says about the producer.)
 
 The work is done beside the log, and segments that have been compacted are swapped in one after the other
 (storage.swap).

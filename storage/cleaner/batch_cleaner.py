@@ -79,7 +79,8 @@ class BatchCleaner:
         else:
             kept = self._clean_data(batch)
         if kept is None and self._must_leave_a_trace(header):
-            return _emptied(batch)
+            # Of a marker all that it says about its producer is in its record.
+            return _whole(batch) if header.is_control else _emptied(batch)
         return kept
 
     def _clean_control(self, batch: SourceBatch) -> KeptBatch | None:

@@ -289,13 +289,13 @@ def test_a_producer_that_is_forgotten_leaves_nothing(log: Log) -> None:
     assert [header.base_offset for header in headers(log)] == [1]
 
 
-def test_the_last_marker_of_a_producer_without_records_leaves_its_header(log: Log) -> None:
+def test_the_last_marker_of_a_producer_without_records_stays(log: Log) -> None:
     end_transaction(log, ControlType.ABORT, 5, producer_epoch=3)
     put(log, (b"a", b"1"))
     for now_ms in (NOW, NOW + 1000, NOW + 1001):
         compact_again(log, now_ms)
     first = headers(log)[0]
-    assert (first.producer_id, first.producer_epoch, first.is_control, first.record_count) == (5, 3, True, 0)
+    assert (first.producer_id, first.producer_epoch, first.is_control, first.record_count) == (5, 3, True, 1)
 
 
 def test_the_last_batch_that_is_compacted_leaves_its_header(log: Log) -> None:
