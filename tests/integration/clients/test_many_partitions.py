@@ -1,13 +1,29 @@
-"""A topic of ten thousand partitions: its metadata is a large answer, and each of them is as good as any other."""
+"""A topic of ten thousand partitions: its metadata is a large answer, and the last partition is as good as the first."""
 
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.integration.clients.interface import Client, ProducerRecord
+from tests.support.broker_process import BrokerProcess
 
 PARTITIONS = 10_000
 TOPIC = "many"
+
+MEMORY = Path("/dev/shm")
+ROOM = 500_000_000
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerProcess]:
+    """Its tens of thousands of files are in memory where there is room: it is not the disk that is tested here."""
+    in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
+    with tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as folder, BrokerProcess(folder) as process:
+        yield process
+        process.kill()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -19,12 +35,11 @@ def test_every_partition_is_in_the_metadata(client: Client):
     assert client.partition_count(TOPIC) == PARTITIONS
 
 
-def test_records_come_back_from_a_partition_far_away(client: Client):
-    numbers = [0, PARTITIONS // 2, PARTITIONS - 1]
+def test_the_last_partition_is_written_and_read(client: Client):
+    value = client.name.encode()
 
-    client.write(TOPIC, *[ProducerRecord(client.name.encode(), partition=number) for number in numbers])
+    (place,) = client.write(TOPIC, ProducerRecord(value, partition=PARTITIONS - 1))
 
-    for number in numbers:
-        with client.consumer(TOPIC, partition=number) as consumer:
-            while client.name.encode() not in [record.value for record in consumer.read(1)]:
-                pass
+    with client.consumer(TOPIC, partition=PARTITIONS - 1) as consumer:
+        consumer.seek(place.offset)
+        assert consumer.read(1)[0].value == value
