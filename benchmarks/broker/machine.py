@@ -27,6 +27,31 @@ def describe() -> dict[str, str]:
     }
 
 
+class OtherLoad:
+    """How much of the machine's CPU others take while a benchmark runs, its own processes and their children not."""
+
+    def __init__(self) -> None:
+        self._began = _busy_and_total()
+        self._began_own = _own_seconds()
+
+    def share(self) -> float:
+        busy, total = (now - then for now, then in zip(_busy_and_total(), self._began, strict=True))
+        own = _own_seconds() - self._began_own
+        return max(0.0, busy - own) / total if total else 0.0
+
+
+def _busy_and_total() -> tuple[float, float]:
+    times = psutil.cpu_times()
+    total = sum(times[:8])  # what follows, guests' time, is part of these
+    return total - times.idle - getattr(times, "iowait", 0.0), total
+
+
+def _own_seconds() -> float:
+    """Of this process, of its children, and of those that have ended."""
+    living = sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children(recursive=True))
+    return living + sum(os.times()[:4])
+
+
 def cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -22,6 +22,8 @@ from tests.support.apache_kafka import unavailable
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 WARM_UP: Final = 0
+# What others may take of the machine before figures say more about them.
+TOO_BUSY: Final = 0.1
 
 
 def main(quick: bool = False) -> None:
@@ -58,14 +60,20 @@ class Run:
                 self.figures.add(each.name, {"ready": each.seconds_to_ready})
                 lines.prepare(each)
             works = self._possible(contestants)
+            others = machine.OtherLoad()
             for number in range(WARM_UP, self.scale.rounds + 1):
                 if time.monotonic() - self._began > self.scale.no_more_rounds_after and self.rounds:
                     self.notes.append(f"Only {self.rounds} of {self.scale.rounds} rounds: the time was over.")
                     break
                 self._round(number, works, contestants)
+            self._note_others(others.share())
             for each in contestants:
                 self.figures.add(each.name, {"memory": each.resident_bytes() / 1e6})
         return compare(LINES, self.figures, ours=BARNABAS, theirs=KAFKA, bare=BARE)
+
+    def _note_others(self, share: float) -> None:
+        sentence = f"Other processes took {share:.0%} of the machine's CPU meanwhile"
+        self.notes.append(sentence + (", so all of this is rough." if share > TOO_BUSY else "."))
 
     def _time_starts(self) -> None:
         """Start both some times for nothing else; the start that the load follows is one more."""
