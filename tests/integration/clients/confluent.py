@@ -25,7 +25,6 @@ from tests.integration.clients.interface import (
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
-    wait_until,
 )
 
 
@@ -139,6 +138,7 @@ class ConfluentConsumer(Consumer):
     def __init__(self, consumer: confluent_kafka.Consumer, start: TopicPartition) -> None:
         self._consumer = consumer
         self._topic, self._partition = start.topic, start.partition
+        self._has_read = False
         # Without knowing the leader it would look for the first offset in vain, and again half a second later.
         consumer.list_topics(start.topic, timeout=PATIENCE)
         consumer.assign([start])
@@ -149,6 +149,7 @@ class ConfluentConsumer(Consumer):
             return []
         error = message.error()
         if error is None:
+            self._has_read = True
             timestamp = message.timestamp()[1]
             headers = tuple(message.headers() or ())
             return [
@@ -163,17 +164,12 @@ class ConfluentConsumer(Consumer):
         raise KafkaException(error)
 
     def seek(self, offset: int) -> None:
-        # A partition that was assigned a moment ago takes no seek until its fetching has begun.
-        def sought() -> bool:
-            try:
-                self._consumer.seek(TopicPartition(self._topic, self._partition, offset))
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError._STATE:
-                    raise
-                return False
-            return True
-
-        wait_until(sought, f"a seek to {offset}")
+        # A seek is lost on a partition whose first offset is still being looked for; until then it is assigned anew.
+        target = TopicPartition(self._topic, self._partition, offset)
+        if self._has_read:
+            self._consumer.seek(target)
+        else:
+            self._consumer.assign([target])
 
     def seek_to_beginning(self) -> None:
         self.seek(OFFSET_BEGINNING)
