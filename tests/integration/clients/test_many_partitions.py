@@ -1,4 +1,4 @@
-"""A topic of ten thousand partitions: its metadata is a large answer, and the last partition is as good as the first."""
+"""A topic of ten thousand partitions: its metadata is large, and the last partition is as good as the first."""
 
 import shutil
 import tempfile
