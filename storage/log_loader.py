@@ -80,6 +80,7 @@ def open_log(
     else:
         end_offset, state = _recover(topic_partition, segments, snapshots, config, known.recovery_point, epochs)
         recovery_point = min(known.recovery_point, end_offset)
+    snapshots.delete_strays({segment.base_offset for segment in segments})
     leader_epochs = LeaderEpochs(folder, file_system, epochs)
     if epochs != stored_epochs:
         leader_epochs.replace(epochs)

@@ -2,7 +2,7 @@
 
 import contextlib
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from storage.errors import CorruptFile
 from storage.file_names import SNAPSHOT_SUFFIX, offset_file
@@ -51,6 +51,12 @@ class Snapshots:
     def delete_up_to(self, offset: int) -> None:
         for earlier in self.offsets[: bisect_right(self.offsets, offset)]:
             self._delete(earlier)
+
+    def delete_strays(self, base_offsets: Collection[int]) -> None:
+        """Delete what earlier stops left behind: all but the latest and those at the segments' base offsets."""
+        for offset in self.offsets[:-1]:
+            if offset not in base_offsets:
+                self._delete(offset)
 
     def delete(self, offset: int) -> None:
         """Delete the one at this offset, if there is one."""

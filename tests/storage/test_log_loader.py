@@ -160,6 +160,15 @@ def test_without_snapshots_the_log_tells_all(folder: Path) -> None:
     assert facts(make_log(folder, SMALL)) == before
 
 
+def test_stops_and_starts_leave_no_snapshots_behind(folder: Path) -> None:
+    for _ in range(3):
+        log = make_log(folder)
+        append(log, batch())
+        close_log(log)
+    make_log(folder)
+    assert [path.name for path in folder.glob("*.snapshot")] == ["00000000000000000003.snapshot"]
+
+
 def test_a_damaged_epoch_file_is_replaced_by_what_the_log_says(folder: Path) -> None:
     log = fill(folder)
     before = facts(log)

@@ -1,0 +1,108 @@
+"""storage.segment: one file of batches and its indexes."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from protocol.records.batch import read_header
+from storage.filesystem import FileSystem
+from storage.open_files import OpenFiles
+from storage.segment import Segment
+from tests.storage.support import NOW, batch
+
+INTERVAL = 200
+
+
+def add(segment: Segment, offset: int, *, timestamp: int = NOW) -> None:
+    records = batch(b"%03d" % offset, base_offset=offset, timestamp=timestamp)
+    segment.append([records], len(records), [(offset, timestamp, len(records))], INTERVAL)
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Segment:
+    """Twenty batches of one record, at offsets 100, 102, 104 and so on, each a millisecond later."""
+    segment = Segment.create(str(tmp_path), 100, OpenFiles(FileSystem()), NOW)
+    for number in range(20):
+        add(segment, 100 + 2 * number, timestamp=NOW + number)
+    return segment
+
+
+def reopened(segment: Segment) -> Segment:
+    sizes = {path.suffix: path.stat().st_size for path in Path(segment.folder).iterdir()}
+    return Segment(segment.folder, segment.base_offset, OpenFiles(FileSystem()), sizes)
+
+
+def test_an_entry_for_every_so_many_bytes(segment: Segment) -> None:
+    size = len(batch(b"000"))
+    # The first batch after more than 200 bytes gets an entry, with its last offset and its position.
+    step = INTERVAL // size + 1
+    entries = [(100 + 2 * number, number * size) for number in range(step, 20, step)]
+    assert segment.offset_index.entries == len(entries)
+    assert segment.offset_index.last() == entries[-1]
+    for offset, position in entries:
+        assert segment.offset_index.lookup(offset) == position
+        assert segment.offset_index.lookup(offset - 1) < position
+    assert segment.time_index.entries == len(entries)
+
+
+def test_it_is_the_same_after_it_was_completed(segment: Segment) -> None:
+    segment.become_inactive()
+    again = reopened(segment)
+    assert again.size == segment.size
+    assert again.max_timestamp == NOW + 19
+    assert again.offset_of_max_timestamp == 138
+    assert again.first_timestamp == NOW
+    assert again.read_next_offset() == 139
+    assert [again.locate(offset) for offset in range(100, 142)] == [
+        segment.locate(offset) for offset in range(100, 142)
+    ]
+    assert again.indexes_are_sound
+
+
+def test_the_last_time_entry_is_the_latest_time(segment: Segment) -> None:
+    before = segment.time_index.last()
+    segment.become_inactive()
+    assert before < segment.time_index.last() == (NOW + 19, 138)
+
+
+def test_an_empty_segment(tmp_path: Path) -> None:
+    segment = Segment.create(str(tmp_path), 7, OpenFiles(FileSystem()), NOW)
+    assert segment.read_next_offset() == 7
+    assert segment.locate(7) is None
+    assert segment.max_timestamp == -1
+    assert segment.first_timestamp is None
+    assert segment.indexes_are_sound
+
+
+def test_a_segment_begins_empty_whatever_was_there(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000007.log").write_bytes(b"left over")
+    Segment.create(str(tmp_path), 7, OpenFiles(FileSystem()), NOW)
+    assert (tmp_path / "00000000000000000007.log").read_bytes() == b""
+
+
+@pytest.mark.parametrize("offset", [100, 101, 120, 121, 138, 139])
+def test_truncation(segment: Segment, offset: int) -> None:
+    segment.truncate_to(offset)
+    kept = [at for at in range(100, 140, 2) if at < offset]
+    assert [header.base_offset for _, header in segment.headers()] == kept
+    assert os.path.getsize(segment.path) == segment.size
+    assert segment.read_next_offset() == (kept[-1] + 1 if kept else 100)
+    assert segment.max_timestamp == (NOW + len(kept) - 1 if kept else -1)
+    assert segment.locate(offset) is None
+    add(segment, 140)
+    found = segment.locate(140)
+    assert found is not None
+    assert read_header(os.pread(segment.handle.fd, found.size, found.position)).base_offset == 140
+
+
+def test_files_change_their_names_and_stay_readable(segment: Segment) -> None:
+    segment.become_inactive()
+    segment.rename("", ".deleted")
+    assert {name.rpartition(".")[2] for name in os.listdir(segment.folder)} == {"deleted"}
+    assert segment.locate(120) is not None
+    handle = segment.handle
+    for path in segment.drop():
+        os.unlink(path)
+    assert os.listdir(segment.folder) == []
+    assert read_header(os.pread(handle.fd, 100, 0)).base_offset == 100
