@@ -6,7 +6,6 @@ import socket
 import struct
 from collections import deque
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from broker.cli.client.errors import ConnectionLost, NotSupported, TimedOut, Unreachable, check
@@ -25,6 +24,10 @@ R = TypeVar("R", bound=Message)
 
 # Larger than any broker's largest batch in practice, and small enough for any machine.
 LARGEST_ANSWER: Final = 1 << 29
+
+# Brokers count their clients by these. The distribution's own version would cost more to find than a request.
+_SOFTWARE_NAME: Final = "barnabas-command"
+_SOFTWARE_VERSION: Final = "1"
 
 _SIZE: Final = struct.Struct(">i")
 _KEYS: Final = {key.api_name: key for key in ApiKey}
@@ -120,7 +123,7 @@ class Connection:
     def _negotiate(self) -> dict[int, Versions]:
         """Ask which versions the broker speaks: first in our newest way, then in the newest that it names."""
         key = ApiKey.API_VERSIONS
-        request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=_own_version())
+        request = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION)
         version = ApiVersionsRequest.versions.highest
         while True:
             self._send(key, request, version, answered=True)
@@ -204,10 +207,3 @@ def parse_address(text: str) -> Address:
 
 def _key_of(request: type[Message]) -> ApiKey:
     return _KEYS[request.__name__.removesuffix("Request")]
-
-
-def _own_version() -> str:
-    try:
-        return version("barnabas")
-    except PackageNotFoundError:
-        return "0"

@@ -1,0 +1,155 @@
+"""`barnabas groups` against a real broker, and `barnabas consume` as a member of one."""
+
+import json
+import os
+import pty
+import signal
+
+import pytest
+
+from tests.support.command import columns, ended, partitions_read, started
+from tests.support.group_members import Members
+
+
+def test_a_group_reads_each_record_once_and_goes_on_where_it_was(done, produce, from_json, topic, group):
+    produce(topic, *"abc")
+    assert sorted(done("consume", topic, "--group", group, "-e").split()) == ["a", "b", "c"]
+    assert done("consume", topic, "--group", group, "-e") == ""
+    produce(topic, "d")
+    assert done("consume", topic, "--group", group, "-e") == "d\n"
+    rows = from_json("groups", "describe", group)
+    assert sum(row["current_offset"] for row in rows) == 4
+    assert {row["lag"] for row in rows} == {0}
+    (state,) = from_json("groups", "describe", group, "--state")
+    assert (state["state"], state["members"]) == ("Empty", 0)
+
+
+def test_a_group_that_stops_in_the_middle_goes_on_there(done, produce, topic, group):
+    produce(topic, *"abcdef", options=("--partition", "0"))
+    assert done("consume", topic, "--group", group, "-e", "--max-messages", "2").split() == ["a", "b"]
+    assert done("consume", topic, "--group", group, "-e").split() == ["c", "d", "e", "f"]
+
+
+def test_two_members_share_and_who_leaves_gives_back(served, done, produce, from_json, topic, group):
+    done("topics", "create", topic, "--partitions", 3)
+    arguments = ("consume", topic, "--group", group, "-v", "--from-beginning")
+    with started(served, *arguments) as first, started(served, *arguments) as second:
+        shares = {first: partitions_read(first), second: partitions_read(second)}
+        while sorted(map(len, shares.values())) != [1, 2]:
+            # Who was there alone is told by its next heartbeat that the other has come.
+            alone = max(shares, key=lambda process: len(shares[process]))
+            shares[alone] = partitions_read(alone)
+        assert sorted(index for share in shares.values() for index in share) == [0, 1, 2]
+        rows = from_json("groups", "describe", group, "--members")
+        assert sorted(row["partitions"] for row in rows) == [1, 2]
+        assert {row["client_id"] for row in rows} == {"barnabas"}
+        status, _, err = ended(second, signal.SIGTERM)
+        assert (status, err) == (0, "")
+        assert partitions_read(first) == [0, 1, 2]
+        produce(topic, *"abc")
+        assert sorted(first.stdout.readline().strip() for _ in range(3)) == ["a", "b", "c"]
+        assert ended(first) == (0, "", "")
+    (state,) = from_json("groups", "describe", group, "--state")
+    assert (state["state"], state["members"]) == ("Empty", 0)
+
+
+@pytest.mark.parametrize("library", ["kafka-python", "confluent"])
+@pytest.mark.parametrize("ours_leads", [True, False], ids=["we lead", "they lead"])
+def test_it_is_in_one_group_with_other_clients(served, done, produce, from_json, topic, group, library, ours_leads):
+    done("topics", "create", topic, "--partitions", 4)
+    with Members(served.bootstrap, group, topic) as theirs:
+        if not ours_leads:
+            theirs.start(library)
+            assert theirs.assigned.get(timeout=60) == [0, 1, 2, 3]
+        with started(served, "consume", topic, "--group", group, "-v", "--from-beginning") as ours:
+            share = partitions_read(ours)
+            if ours_leads:
+                assert share == [0, 1, 2, 3]
+                theirs.start(library)
+                share = partitions_read(ours)
+            assert sorted([*share, *theirs.assigned.get(timeout=60)]) == [0, 1, 2, 3]
+            assert len(share) == 2
+            for index in range(4):
+                produce(topic, f"to {index}", options=("--partition", index))
+            assert sorted(ours.stdout.readline().strip() for _ in share) == [f"to {index}" for index in share]
+            assert sorted(theirs.read.get(timeout=60) for _ in range(2)) == [
+                f"to {index}" for index in range(4) if index not in share
+            ]
+            assert ended(ours) == (0, "", "")
+        assert theirs.assigned.get(timeout=60) == [0, 1, 2, 3]
+
+
+def test_a_group_with_a_member_is_described(served, done, produce, from_json, topic, group):
+    produce(topic, *"abc", options=("--partition", "1"))
+    with started(served, "consume", topic, "--group", group, "--from-beginning") as member:
+        assert [member.stdout.readline() for _ in "abc"] == ["a\n", "b\n", "c\n"]
+        rows = columns(done("groups", "describe", group))
+        assert [row["PARTITION"] for row in rows] == ["0", "1", "2"]
+        assert {row["HOST"] for row in rows} == {"/127.0.0.1"}
+        assert {row["CLIENT-ID"] for row in rows} == {"barnabas"}
+        assert all(row["CONSUMER-ID"].startswith("barnabas-") for row in rows)
+        assert [row["LOG-END-OFFSET"] for row in rows] == ["0", "3", "0"]
+        (described,) = from_json("groups", "describe", group, "--members")
+        assert described["assignment"] == {topic: [0, 1, 2]}
+        (state,) = from_json("groups", "describe", group, "--state")
+        assert (state["state"], state["assignor"], state["members"]) == ("Stable", "range", 1)
+        assert state["coordinator"] == served.bootstrap
+        assert [row["state"] for row in from_json("groups", "list") if row["group"] == group] == ["Stable"]
+
+
+def test_a_group_that_is_not_there_is_said(command, group):
+    for arguments in (("describe", group), ("delete", group)):
+        result = command("groups", *arguments)
+        assert result.status == 1
+        assert result.err == f"barnabas: group '{group}': there is no such group (GROUP_ID_NOT_FOUND)\n"
+
+
+def test_groups_are_deleted_when_nobody_is_in_them(served, command, done, produce, topic, group):
+    produce(topic, "a")
+    with started(served, "consume", topic, "--group", group, "--from-beginning") as member:
+        member.stdout.readline()
+        result = command("groups", "delete", group)
+        assert result.status == 1
+        assert "the group still has members (NON_EMPTY_GROUP)" in result.err
+        ended(member)
+    assert done("groups", "delete", group) == f"deleted group '{group}'\n"
+    assert group not in done("groups", "list")
+
+
+def test_a_description_outlives_the_topic(done, produce, from_json, topic, group):
+    """Whether its offsets are dropped with a topic or later, a group can be looked at."""
+    produce(topic, "a", options=("--partition", "0"))
+    produce(f"{topic}-b", "b", options=("--partition", "0"))
+    done("consume", topic, f"{topic}-b", "--group", group, "-e")
+    done("topics", "delete", topic)
+    rows = {(row["topic"], row["partition"]): row["lag"] for row in from_json("groups", "describe", group)}
+    assert rows[f"{topic}-b", 0] == 0
+    assert rows.get((topic, 0)) is None
+
+
+def test_watching_a_group(served, done, produce, topic, group):
+    produce(topic, "a", options=("--partition", "0"))
+    done("consume", topic, "--group", group, "-e")
+    with started(served, "groups", "describe", group, "--watch", "--interval", "0.01", "--json") as watch:
+        assert json.loads(watch.stdout.readline())[0]["lag"] == 0
+        produce(topic, "b", options=("--partition", "0"))
+        while json.loads(watch.stdout.readline())[0]["lag"] == 0:
+            pass
+        status, _, err = ended(watch)
+        assert (status, err) == (0, "")
+
+
+def test_watching_on_a_terminal_draws_over_the_last_table(served, done, produce, topic, group):
+    produce(topic, "a", options=("--partition", "0"))
+    done("consume", topic, "--group", group, "-e")
+    terminal, end = pty.openpty()
+    with started(served, "groups", "describe", group, "--watch", "--interval", "0.01", stdout=end) as watch:
+        os.close(end)
+        shown = b""
+        while shown.count(b"\x1b[H") < 3:
+            shown += os.read(terminal, 65536)
+        assert ended(watch)[0] == 0
+    os.close(terminal)
+    first, second, *_ = shown.split(b"\x1b[H")[1:]
+    assert b"CURRENT-OFFSET" in first
+    assert second == first

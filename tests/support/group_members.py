@@ -1,0 +1,78 @@
+"""Members of a group that other client libraries run."""
+
+import queue
+import threading
+
+from confluent_kafka import Consumer as ConfluentConsumer
+from kafka import ConsumerRebalanceListener, KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+
+class Members:
+    """Consumers of other libraries, polled on threads so that they take part in rebalances; what they read is kept."""
+
+    def __init__(self, bootstrap, group, topic):
+        self.bootstrap, self.group, self.topic = bootstrap, group, topic
+        self.read = queue.Queue()
+        self.assigned = queue.Queue()
+        self._stop = threading.Event()
+        self._threads = []
+
+    def start(self, library):
+        thread = threading.Thread(target={"kafka-python": self._kafka_python, "confluent": self._confluent}[library])
+        self._threads.append(thread)
+        thread.start()
+
+    def _kafka_python(self):
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            group_id=self.group,
+            client_id="theirs",
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=[RangePartitionAssignor],
+        )
+        consumer.subscribe([self.topic], listener=Listener(self._told))
+        while not self._stop.is_set():
+            for records in consumer.poll(100).values():
+                for record in records:
+                    self.read.put(record.value.decode())
+        consumer.close()
+
+    def _confluent(self):
+        consumer = ConfluentConsumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.group,
+                "client.id": "theirs",
+                "auto.offset.reset": "earliest",
+                "partition.assignment.strategy": "range",
+            }
+        )
+        consumer.subscribe([self.topic], on_assign=lambda _, partitions: self._told(partitions))
+        while not self._stop.is_set():
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self.read.put(message.value().decode())
+        consumer.close()
+
+    def _told(self, partitions):
+        self.assigned.put(sorted(each.partition for each in partitions))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+class Listener(ConsumerRebalanceListener):
+    def __init__(self, told):
+        self.told = told
+
+    def on_partitions_revoked(self, revoked):
+        pass
+
+    def on_partitions_assigned(self, assigned):
+        self.told(assigned)
