@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from protocol.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     advance_sequence,
 )
@@ -201,47 +202,39 @@ class ProducerUpdate:
             producer = self._state.producers.get(producer_id, _NEW_PRODUCER)
         return producer
 
-    def find_duplicate(self, header: BatchHeader) -> ProducerBatch | None:
-        """The batch in the log that this one repeats."""
-        producer = self._producer(header.producer_id)
-        if producer.producer_epoch == header.producer_epoch:
-            first_sequence, last_sequence = header.base_sequence, header.last_sequence
-            for batch in producer.batches:
-                if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
-                    return batch
-        return None
+    def add_data(self, header: BatchHeader, base_offset: int, origin: AppendOrigin) -> ProducerBatch | None:
+        """A batch of records of a producer; raises if the producer may not append it.
 
-    def add_data(self, header: BatchHeader, base_offset: int, max_timestamp: int, origin: AppendOrigin) -> None:
-        """A batch of records of a producer; raises if the producer may not append it."""
-        producer_id = header.producer_id
-        epoch = header.producer_epoch
+        If a client sends a batch again that is in the log already, nothing is added, and that one is given back.
+        """
+        (_, _, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, epoch, sequence, _) = header
         producer = self._producer(producer_id)
-        if origin is not AppendOrigin.REPLICATION:
-            if epoch < producer.producer_epoch:
-                raise InvalidProducerEpoch(
-                    f"producer {producer_id} has epoch {epoch}, and {producer.producer_epoch} was seen already"
-                )
+        known_epoch, batches, _, coordinator_epoch, first_offset = producer
+        last_sequence = NO_SEQUENCE if sequence == NO_SEQUENCE else advance_sequence(sequence, last_offset_delta)
+        if epoch != known_epoch or sequence != (advance_sequence(batches[-1][1], 1) if batches else 0):
             if origin is AppendOrigin.CLIENT:
-                _check_sequence(header, producer)
-            if producer.current_transaction_first_offset is not None and not header.is_transactional:
-                raise InvalidTransactionState(
-                    f"producer {producer_id} sends outside of a transaction while it has one under way"
-                )
-        batch = ProducerBatch(
-            header.base_sequence,
-            header.last_sequence,
-            base_offset,
-            base_offset + header.last_offset_delta,
-            max_timestamp,
-        )
-        kept = producer.batches[1 - _BATCHES_KEPT :] if epoch == producer.producer_epoch else ()
-        first_offset = producer.current_transaction_first_offset
-        if first_offset is None and header.is_transactional:
-            first_offset = base_offset
-            self.started[base_offset] = producer_id
+                duplicate = _find_duplicate(producer, epoch, sequence, last_sequence)
+                if duplicate is not None:
+                    return duplicate
+            if origin is not AppendOrigin.REPLICATION:
+                _check_epoch(producer_id, producer, epoch)
+                if origin is AppendOrigin.CLIENT:
+                    _check_sequence(producer_id, producer, epoch, sequence)
+            if epoch != known_epoch:
+                batches = ()
+        if attributes & TRANSACTIONAL_FLAG:
+            if first_offset is None:
+                first_offset = base_offset
+                self.started[base_offset] = producer_id
+        elif first_offset is not None and origin is not AppendOrigin.REPLICATION:
+            raise InvalidTransactionState(
+                f"producer {producer_id} sends outside of a transaction while it has one under way"
+            )
+        batch = ProducerBatch(sequence, last_sequence, base_offset, base_offset + last_offset_delta, max_timestamp)
         self.producers[producer_id] = Producer(
-            epoch, (*kept, batch), max_timestamp, producer.coordinator_epoch, first_offset
+            epoch, (*batches[1 - _BATCHES_KEPT :], batch), max_timestamp, coordinator_epoch, first_offset
         )
+        return None
 
     def add_marker(
         self,
@@ -287,14 +280,28 @@ class ProducerUpdate:
         )
 
 
-def _check_sequence(header: BatchHeader, producer: Producer) -> None:
-    sequence = header.base_sequence
+def _find_duplicate(producer: Producer, epoch: int, first_sequence: int, last_sequence: int) -> ProducerBatch | None:
+    if epoch == producer.producer_epoch:
+        for batch in producer.batches:
+            if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
+                return batch
+    return None
+
+
+def _check_epoch(producer_id: int, producer: Producer, epoch: int) -> None:
+    if epoch < producer.producer_epoch:
+        raise InvalidProducerEpoch(
+            f"producer {producer_id} has epoch {epoch}, and {producer.producer_epoch} was seen already"
+        )
+
+
+def _check_sequence(producer_id: int, producer: Producer, epoch: int, sequence: int) -> None:
     if producer.producer_epoch == NO_PRODUCER_EPOCH:
         # Nothing is known of this producer, perhaps because retention deleted its records: any sequence will do.
         return
-    expected = 0 if header.producer_epoch != producer.producer_epoch else advance_sequence(producer.last_sequence, 1)
+    expected = 0 if epoch != producer.producer_epoch else advance_sequence(producer.last_sequence, 1)
     if sequence != expected:
         raise OutOfOrderSequence(
-            f"producer {header.producer_id} sends sequence {sequence} where {expected} is next, "
-            f"in epoch {header.producer_epoch} after {producer.producer_epoch}"
+            f"producer {producer_id} sends sequence {sequence} where {expected} is next, "
+            f"in epoch {epoch} after {producer.producer_epoch}"
         )

@@ -94,7 +94,7 @@ def replay(state: ProducerState, header: BatchHeader, batch: memoryview, segment
         if marker is not None:
             update.add_marker(header, marker, header.base_offset, _REPLICATION)
     else:
-        update.add_data(header, header.base_offset, header.max_timestamp, _REPLICATION)
+        update.add_data(header, header.base_offset, _REPLICATION)
     for aborted in state.apply(update):
         if segment is not None:
             segment.transaction_index.append(aborted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from protocol.records.batch import NO_TIMESTAMP, BatchHeader
+from protocol.records.batch import CONTROL_FLAG, NO_TIMESTAMP, BatchHeader
 from protocol.records.control import read_end_transaction_marker
 from protocol.records.errors import RecordsError
 from storage.errors import LogFailure, StorageError
@@ -59,17 +59,15 @@ class PendingWrite:
         update = self._update
         if update is None:
             update = self._update = ProducerUpdate(self._log.producer_state)
-        if header.is_control:
+        if header[5] & CONTROL_FLAG:
             marker = read_end_transaction_marker(records, header)
             if marker is not None:
                 update.add_marker(header, marker, self.next_offset, origin, transaction_version)
             return None
-        if origin is AppendOrigin.CLIENT:
-            duplicate = update.find_duplicate(header)
-            if duplicate is not None:
-                return AppendResult(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, duplicate=True)
-        update.add_data(header, self.next_offset, header.max_timestamp, origin)
-        return None
+        duplicate = update.add_data(header, self.next_offset, origin)
+        if duplicate is None:
+            return None
+        return AppendResult(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, duplicate=True)
 
     def finish(self, results: list[AppendResult | Refusal]) -> None:
         """Write what was gathered, and begin anew.

@@ -51,10 +51,9 @@ class Partition:
             )
         )
         update = ProducerUpdate(self.state)
-        duplicate = update.find_duplicate(header)
+        duplicate = update.add_data(header, self.end_offset, origin)
         if duplicate is not None:
             return duplicate
-        update.add_data(header, self.end_offset, header.max_timestamp, origin)
         self.state.apply(update)
         self.end_offset += count
         return self.end_offset - count
@@ -150,7 +149,7 @@ def test_an_update_that_is_not_applied_changes_nothing(partition: Partition) -> 
             [NewRecord(0, None, b"")], producer_id=PRODUCER, producer_epoch=0, base_sequence=1, transactional=True
         )
     )
-    ProducerUpdate(partition.state).add_data(header, 1, 0, AppendOrigin.CLIENT)
+    ProducerUpdate(partition.state).add_data(header, 1, AppendOrigin.CLIENT)
     assert partition.state.producers == before
     assert partition.state.first_unstable_offset is None
 
