@@ -65,7 +65,7 @@ class TestExplanations:
         assert "limit in: a rate." in explanations([row(client_busy=0.95)])[-1]
 
     def test_so_is_one_that_gets_no_more_from_the_bare_loop(self) -> None:
-        assert "limit in: a rate." in explanations([row(limit=2500.0)])[-1]
+        assert "limit in: a rate." in explanations([row(limit=2500.0, client_busy=0.5)])[-1]
 
     def test_otherwise_nothing_is(self) -> None:
         assert not any("limit in" in sentence for sentence in explanations([row(limit=9000.0, client_busy=0.5)]))
