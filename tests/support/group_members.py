@@ -23,6 +23,11 @@ class Members:
         self._threads.append(thread)
         thread.start()
 
+    def wait_for(self, partitions):
+        """Wait until they have been assigned these partitions. A client that does not know the topic yet gets none."""
+        while self.assigned.get(timeout=60) != partitions:
+            pass
+
     def _kafka_python(self):
         consumer = KafkaConsumer(
             bootstrap_servers=self.bootstrap,

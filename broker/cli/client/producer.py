@@ -95,10 +95,13 @@ class Producer:
         self._give_up_at: float | None = None
         self._producer_id, self._producer_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
         if acks == ACKS_ALL:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-            answer = client.any_broker().ask(request, InitProducerIdResponse)
-            check(answer.error_code, "a producer id")
-            self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
+            client.settled(self._get_producer_id)
+
+    def _get_producer_id(self) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        answer = self._client.any_broker().ask(request, InitProducerIdResponse)
+        check(answer.error_code, "a producer id")
+        self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
 
     def send(self, keys: Sequence[bytes | None] | None, values: Sequence[bytes | None]) -> None:
         """Send records, each to its key's partition. Those without a key stay together, and take turns as a whole."""

@@ -65,14 +65,7 @@ def produce():
     opened = []
 
     def start(log, partitions=1, **options):
-        broker = ScriptedBroker(
-            {
-                ApiKey.PRODUCE: log,
-                ApiKey.INIT_PRODUCER_ID: lambda request: InitProducerIdResponse(
-                    producer_id=PRODUCER_ID, producer_epoch=0
-                ),
-            }
-        )
+        broker = ScriptedBroker({ApiKey.PRODUCE: log, ApiKey.INIT_PRODUCER_ID: init_producer_id()})
         broker.partitions = {"t": partitions}
         client = Client([Address("127.0.0.1", broker.port)], timeout=20)
         opened.extend([broker, client])
@@ -81,6 +74,17 @@ def produce():
     yield start
     for each in opened:
         each.__exit__()
+
+
+def init_producer_id():
+    """A broker that was asked for the first id of its life has to find out first which it may give."""
+    errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+
+    def answer(request):
+        error = errors.pop() if errors else ErrorCode.NONE
+        return InitProducerIdResponse(error_code=error, producer_id=-1 if error else PRODUCER_ID, producer_epoch=0)
+
+    return answer
 
 
 def numbers(begin, end):
