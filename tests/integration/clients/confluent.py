@@ -92,7 +92,7 @@ class ConfluentClient(Client):
             }
         )
         start = OFFSET_END if auto_offset_reset == "latest" else OFFSET_BEGINNING
-        return ConfluentConsumer(consumer, TopicPartition(topic, partition, start))
+        return ConfluentConsumer(consumer, topic, partition, start)
 
     def close(self) -> None:
         pass
@@ -135,21 +135,29 @@ class ConfluentProducer(Producer):
 
 
 class ConfluentConsumer(Consumer):
-    def __init__(self, consumer: confluent_kafka.Consumer, start: TopicPartition) -> None:
+    """The partition is assigned at the first poll: a seek is lost while the start of an assignment is looked up."""
+
+    def __init__(self, consumer: confluent_kafka.Consumer, topic: str, partition: int, start: int) -> None:
         self._consumer = consumer
-        self._topic, self._partition = start.topic, start.partition
-        self._has_read = False
+        self._topic = topic
+        self._partition = partition
+        self._start = start
+        self._is_assigned = False
+
+    def _assign(self) -> None:
         # Without knowing the leader it would look for the first offset in vain, and again half a second later.
-        consumer.list_topics(start.topic, timeout=PATIENCE)
-        consumer.assign([start])
+        self._consumer.list_topics(self._topic, timeout=PATIENCE)
+        self._consumer.assign([TopicPartition(self._topic, self._partition, self._start)])
+        self._is_assigned = True
 
     def poll(self) -> list[ConsumerRecord]:
+        if not self._is_assigned:
+            self._assign()
         message = self._consumer.poll(POLL_SECONDS)
         if message is None:
             return []
         error = message.error()
         if error is None:
-            self._has_read = True
             timestamp = message.timestamp()[1]
             headers = tuple(message.headers() or ())
             return [
@@ -164,12 +172,10 @@ class ConfluentConsumer(Consumer):
         raise KafkaException(error)
 
     def seek(self, offset: int) -> None:
-        # A seek is lost on a partition whose first offset is still being looked for; until then it is assigned anew.
-        target = TopicPartition(self._topic, self._partition, offset)
-        if self._has_read:
-            self._consumer.seek(target)
+        if self._is_assigned:
+            self._consumer.seek(TopicPartition(self._topic, self._partition, offset))
         else:
-            self._consumer.assign([target])
+            self._start = offset
 
     def seek_to_beginning(self) -> None:
         self.seek(OFFSET_BEGINNING)

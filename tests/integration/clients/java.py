@@ -46,8 +46,12 @@ class JavaDriver(Closing):
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise JavaError("the Java process has no pipes")
-        print(json.dumps({"call": name, **arguments}), file=stdin, flush=True)
-        line = stdout.readline()
+        try:
+            print(json.dumps({"call": name, **arguments}), file=stdin, flush=True)
+            line = stdout.readline()
+        except BaseException:
+            self._process.kill()  # or the next call would get this one's answer
+            raise
         if not line:
             raise JavaError(f"the Java process ended with {self._process.wait(PATIENCE)}")
         answer = json.loads(line)
