@@ -1,0 +1,50 @@
+"""storage.cleaner.pace: no faster than allowed, and no further once told to stop."""
+
+import threading
+
+import pytest
+
+from storage.cleaner.pace import Pace
+from storage.errors import CleaningAborted
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_it_sleeps_until_the_bytes_fit_into_the_rate() -> None:
+    time = Time()
+    pace = Pace(1000, clock=lambda: time.now, sleep=time.sleep)
+    pace.took(500)
+    time.now += 2
+    pace.took(500)
+    pace.took(3000)
+    assert time.slept == pytest.approx([0.5, 1.5])
+
+
+def test_without_a_limit_it_never_sleeps() -> None:
+    time = Time()
+    Pace(clock=lambda: time.now, sleep=time.sleep).took(10**12)
+    assert time.slept == []
+
+
+def test_it_ends_when_told_to() -> None:
+    stop = threading.Event()
+    pace = Pace(stop=stop)
+    pace.took(1)
+    stop.set()
+    with pytest.raises(CleaningAborted):
+        pace.took(1)
+
+
+def test_to_be_told_to_stop_ends_a_sleep() -> None:
+    stop = threading.Event()
+    pace = Pace(1e-9, stop, sleep=lambda seconds: stop.set())
+    with pytest.raises(CleaningAborted):
+        pace.took(1)
