@@ -102,7 +102,7 @@ class Consumption:
         self._commit_due = 0.0
 
     def read_alone(self) -> None:
-        found = self._client.leaders(self._options.topics)
+        found = self._client.partitions(self._options.topics)
         wanted = self._options.partition
         if wanted is not None:
             for topic in self._options.topics:

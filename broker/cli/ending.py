@@ -32,12 +32,15 @@ def ends_quietly(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse
         except UsageError as error:
             complain(error)
             return 2
-        except (ClientError, OSError) as error:
-            if isinstance(error, BrokenPipeError):
-                # What is still buffered has nowhere to go, and must not fail once more when Python exits.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                return 0
+        except BrokenPipeError:
+            # What is still buffered has nowhere to go, and must not fail once more when Python exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except ClientError as error:
             complain(error)
+            return 1
+        except OSError as error:
+            complain(f"{error.filename}: {error.strerror}" if error.filename else error)
             return 1
         except KeyboardInterrupt:
             return _INTERRUPTED

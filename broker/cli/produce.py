@@ -93,25 +93,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _produce(producer: Producer, source: int, options: argparse.Namespace) -> None:
-    progress = Progress(sys.stderr, _size(source)) if not os.isatty(source) else None
     lines_read = size = 0
-    for lines, paused in read_lines(source):
-        size += sum(map(len, lines)) + len(lines)
-        keys: Fields | None = None
-        values: Fields = lines
-        if options.key_separator is not None:
-            keys, values = split_keys(lines, options.key_separator, lines_read)
-        if options.null is not None:
-            values = [None if value == options.null else value for value in values]
-        producer.send(keys, values)
-        lines_read += len(lines)
-        if paused:
-            producer.flush()
-        if progress is not None:
+    # Nobody who types lines wants to be told how many.
+    with Progress(None if os.isatty(source) else sys.stderr, _size(source)) as progress:
+        for lines, paused in read_lines(source):
+            size += sum(map(len, lines)) + len(lines)
+            keys: Fields | None = None
+            values: Fields = lines
+            if options.key_separator is not None:
+                keys, values = split_keys(lines, options.key_separator, lines_read)
+            if options.null is not None:
+                values = [None if value == options.null else value for value in values]
+            producer.send(keys, values)
+            lines_read += len(lines)
+            if paused:
+                producer.flush()
             progress.show(producer.acknowledged, size)
-    producer.flush()
-    if progress is not None:
-        progress.finish(producer.acknowledged, size)
+        producer.flush()
+        progress.summary(producer.acknowledged, size)
 
 
 def read_lines(source: int, chunk: int = _CHUNK) -> Iterator[tuple[list[bytes], bool]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final, TextIO
+from typing import Final, Self, TextIO
 
 _WIDTH: Final = 30
 _INTERVAL: Final = 0.1
@@ -13,11 +13,20 @@ _ERASE_LINE: Final = "\r\x1b[K"
 class Progress:
     """Draws on a terminal, and nowhere else. `total` is in bytes, None if nobody knows."""
 
-    def __init__(self, stream: TextIO, total: int | None) -> None:
-        self._stream = stream if stream.isatty() else None
+    def __init__(self, stream: TextIO | None, total: int | None) -> None:
+        self._stream = stream if stream is not None and stream.isatty() else None
         self._total = total
         self._begun = time.monotonic()
         self._drawn = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """What is said next, of an error or an end, begins a line of its own."""
+        if self._stream is not None:
+            self._stream.write(_ERASE_LINE)
+            self._stream.flush()
 
     def show(self, records: int, size: int) -> None:
         now = time.monotonic()
@@ -26,10 +35,9 @@ class Progress:
             self._stream.write(_ERASE_LINE + line(records, size, self._total, now - self._begun))
             self._stream.flush()
 
-    def finish(self, records: int, size: int) -> None:
+    def summary(self, records: int, size: int) -> None:
         if self._stream is not None:
             self._stream.write(_ERASE_LINE + line(records, size, None, time.monotonic() - self._begun) + "\n")
-            self._stream.flush()
 
 
 def line(records: int, size: int, total: int | None, seconds: float) -> str:

@@ -149,11 +149,11 @@ def _planned(client: Client, options: argparse.Namespace, committed: Offsets) ->
 def _in_scope(client: Client, options: argparse.Namespace, committed: Offsets) -> list[TopicPartition]:
     if options.all_topics:
         return client.existing(list(committed))
-    leaders = client.leaders({each.topic for each in options.topics})
+    known = client.partitions({each.topic for each in options.topics})
     chosen: list[TopicPartition] = []
     for topic, indexes in options.topics:
         if indexes is None:
-            chosen += [each for each in leaders if each.topic == topic]
+            chosen += [each for each in known if each.topic == topic]
         else:
             chosen += [TopicPartition(topic, index) for index in indexes]
     return list(dict.fromkeys(chosen))
@@ -172,7 +172,7 @@ def within(wanted: Offsets, bounds: Mapping[TopicPartition, tuple[int, int]]) ->
 
 def read_offsets(file: Path) -> Offsets:
     offsets = {}
-    with file.open(newline="") as lines:
+    with file.open(newline="", errors="replace") as lines:
         for number, row in enumerate(csv.reader(lines), 1):
             if not row:
                 continue

@@ -37,6 +37,7 @@ class ScriptedBroker:
         self.answers = {ApiKey.METADATA: self.metadata, **(answers or {})}
         self.versions = versions or {}
         self.partitions = {"t": 1}
+        self.leaders: dict[int, int] = {}  # of partitions that others than this broker lead, or nobody: -1
         self.asked: list[tuple[ApiKey, int, Any]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._connections: list[socket.socket] = []
@@ -68,7 +69,13 @@ class ScriptedBroker:
             error_code=3 if count is None else 0,
             name=name,
             partitions=[
-                MetadataResponsePartition(partition_index=index, leader_id=0, replica_nodes=[0], isr_nodes=[0])
+                MetadataResponsePartition(
+                    partition_index=index,
+                    leader_id=self.leaders.get(index, 0),
+                    error_code=5 if self.leaders.get(index) == -1 else 0,
+                    replica_nodes=[0],
+                    isr_nodes=[0],
+                )
                 for index in range(count or 0)
             ],
         )

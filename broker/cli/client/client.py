@@ -136,17 +136,25 @@ class Client:
 
         return self.settled(attempt)
 
-    def leaders(self, topics: Collection[str]) -> dict[TopicPartition, int]:
-        """Who leads each partition of these topics; all of them have a leader."""
+    def partitions(self, topics: Collection[str]) -> dict[TopicPartition, int]:
+        """Every partition of these topics and who leads it, -1 if nobody does at the moment."""
+        return {
+            TopicPartition(topic.name or "", each.partition_index): each.leader_id
+            for topic in (self.topics(topics) if topics else [])
+            for each in topic.partitions
+        }
+
+    def leaders(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Who leads each of these partitions. One that has no leader for now is waited for."""
 
         def attempt() -> dict[TopicPartition, int]:
-            leaders = {}
-            for topic in self.topics(topics) if topics else []:
-                for partition in topic.partitions:
-                    subject = TopicPartition(topic.name or "", partition.partition_index)
-                    check(partition.error_code, f"partition {subject}")
-                    leaders[subject] = partition.leader_id
-            return leaders
+            found = self.partitions({each.topic for each in partitions})
+            for each in partitions:
+                if each not in found:
+                    raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {each}")
+                if found[each] < 0:
+                    raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {each}")
+            return {each: found[each] for each in partitions}
 
         return self.settled(attempt)
 

@@ -111,11 +111,6 @@ class Connection:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether an answer is still to come."""
-        return bool(self._expected)
-
     def close(self) -> None:
         self.closed = True
         self._socket.close()

@@ -109,7 +109,7 @@ class Fetcher:
 
     def _find_leaders(self) -> None:
         if any(each not in self._leaders for each in self.positions):
-            self._leaders = self._client.leaders({each.topic for each in self.positions})
+            self._leaders = self._client.leaders(list(self.positions))
 
     def _receive(self, seconds: float) -> dict[TopicPartition, Fetched]:
         found: dict[TopicPartition, Fetched] = {}

@@ -7,8 +7,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from broker.cli.client.client import Client, TopicPartition
-from broker.cli.client.errors import BrokerError, check
-from protocol.errors import ErrorCode
+from broker.cli.client.errors import check
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -59,12 +58,9 @@ def list_offsets(
     """For each partition the first offset at a time (in ms) or later, -1 if there is none; or at EARLIEST, LATEST."""
 
     def attempt() -> dict[TopicPartition, int]:
-        leaders = client.leaders({each.topic for each in timestamps})
-        for each in timestamps:
-            if each not in leaders:
-                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {each}")
+        leaders = client.leaders(list(timestamps))
         offsets = {}
-        for leader in {leaders[each] for each in timestamps}:
+        for leader in set(leaders.values()):
             led = [each for each in timestamps if leaders[each] == leader]
             request = ListOffsetsRequest(
                 replica_id=_CONSUMER,

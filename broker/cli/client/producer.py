@@ -87,8 +87,8 @@ class Producer:
         if partition is not None and partition >= count:
             subject = f"topic '{topic}' has {count} partitions, from 0; partition {partition}"
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject)
-        leaders = client.leaders([topic])
-        self._partitions = [_Partition(index, leaders[TopicPartition(topic, index)]) for index in range(count)]
+        leaders = client.leaders([TopicPartition(topic, index) for index in range(count)])
+        self._partitions = [_Partition(each.partition, leader) for each, leader in leaders.items()]
         self._fixed = None if partition is None else self._partitions[partition]
         self._next = 0
         self._in_flight: dict[int, deque[list[_Partition]]] = {}
@@ -239,7 +239,7 @@ class Producer:
         for each in self._partitions:
             each.sent = 0
         time.sleep(_PAUSE)
-        leaders = self._client.leaders([self._topic])
+        leaders = self._client.leaders([TopicPartition(self._topic, each.index) for each in self._partitions])
         for each in self._partitions:
             each.leader = leaders[TopicPartition(self._topic, each.index)]
 

@@ -15,7 +15,7 @@ from broker.cli.ending import UsageError, ends_quietly
     [
         (UsageError("these do not go together"), 2, "barnabas: these do not go together\n"),
         (Unreachable("cannot connect"), 1, "barnabas: cannot connect\n"),
-        (FileNotFoundError(2, "No such file", "x"), 1, "barnabas: [Errno 2] No such file: 'x'\n"),
+        (FileNotFoundError(2, "No such file", "x"), 1, "barnabas: x: No such file\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

@@ -1,7 +1,10 @@
 """The line that says how far a bulk load is."""
 
 import io
+from contextlib import suppress
+from types import SimpleNamespace
 
+from broker.cli import progress as progress_module
 from broker.cli.progress import Progress, line
 
 
@@ -19,21 +22,36 @@ def test_a_file_that_grew_is_not_more_than_done():
     assert "100%" in line(records=1, size=11, total=10, seconds=1)
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
 def test_nothing_is_drawn_where_nobody_looks():
     stream = io.StringIO()
-    progress = Progress(stream, 10)
-    progress.show(1, 1)
-    progress.finish(1, 10)
+    with Progress(stream, 10) as progress:
+        progress.show(1, 1)
+        progress.summary(1, 10)
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_gets_one_line_that_is_drawn_over():
-    stream = io.StringIO()
-    stream.isatty = lambda: True
-    progress = Progress(stream, 10)
-    progress.show(1, 5)
-    progress.finish(2, 10)
-    drawn, *rest = stream.getvalue().split("\r")[1:]
+def test_a_terminal_gets_one_line_that_is_drawn_over_now_and_then(monkeypatch):
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    terminal = Terminal()
+    with Progress(terminal, 10) as progress:
+        progress.show(1, 5)
+        progress.show(1, 6)
+        progress.summary(2, 10)
+    drawn, summed_up, after = terminal.getvalue().split("\r\x1b[K")[1:]
     assert "50%" in drawn
-    assert len(rest) == 1
-    assert rest[0].endswith("\n")
+    assert summed_up.startswith("2 records")
+    assert summed_up.endswith("\n")
+    assert after == ""
+
+
+def test_an_error_is_not_written_behind_the_bar():
+    terminal = Terminal()
+    with suppress(ZeroDivisionError), Progress(terminal, 10) as progress:
+        progress.show(1, 5)
+        raise ZeroDivisionError
+    assert terminal.getvalue().endswith("\r\x1b[K")

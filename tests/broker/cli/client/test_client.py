@@ -57,11 +57,28 @@ def test_topics_are_sorted_and_one_that_is_not_there_is_an_error():
             client.topics(["a", "c"])
 
 
-def test_leaders_of_all_partitions():
+def test_partitions_and_who_leads_them():
     with ScriptedBroker() as broker, client_of(broker) as client:
         broker.partitions = {"a": 2}
-        assert client.leaders(["a"]) == {TopicPartition("a", 0): 0, TopicPartition("a", 1): 0}
-        assert client.leaders([]) == {}
+        broker.leaders = {1: -1}
+        assert client.partitions(["a"]) == {TopicPartition("a", 0): 0, TopicPartition("a", 1): -1}
+        assert client.partitions([]) == {}
+        assert client.leaders([TopicPartition("a", 0)]) == {TopicPartition("a", 0): 0}
+
+
+def test_a_partition_without_a_leader_is_waited_for():
+    with ScriptedBroker() as broker, client_of(broker) as client:
+        broker.leaders = {0: -1}
+        with pytest.raises(BrokerError, match="partition t-0: LEADER_NOT_AVAILABLE"):
+            client.leaders([TopicPartition("t", 0)])
+        assert len(broker.requests(ApiKey.METADATA)) > 2
+
+
+def test_a_partition_that_is_not_there_is_not():
+    with ScriptedBroker() as broker, client_of(broker) as client:
+        with pytest.raises(BrokerError, match=r"partition t-1: .*UNKNOWN_TOPIC_OR_PARTITION"):
+            client.leaders([TopicPartition("t", 1)])
+        assert len(broker.requests(ApiKey.METADATA)) == 1
 
 
 def test_partitions_that_exist():
