@@ -15,12 +15,13 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position, validate_batch
+from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position
 from protocol.records.errors import RecordsError
 from storage.config import MAX_INT64, LogConfig, TimestampType
-from storage.errors import LogFailure, OffsetOutOfRange, OffsetsOutOfOrder, StorageError
+from storage.errors import LogFailure, OffsetOutOfRange, StorageError
 from storage.file_names import CLEANED, DELETED, SWAP
 from storage.flush import PendingDeletion, PendingFlush
+from storage.follower import append_as_follower
 from storage.indexes.transaction_index import AbortedTransaction
 from storage.leader_epochs import LeaderEpochs
 from storage.open_files import Handle, OpenFiles
@@ -102,6 +103,10 @@ class Log:
         """Whether a disk failed in a way after which only a restart can say what is on it."""
         return self._failure is not None
 
+    def raise_if_failed(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
     @property
     def size(self) -> int:
         return self.segments.size
@@ -138,7 +143,7 @@ class Log:
         config = self._config
         results: list[AppendResult | Refusal] = []
         write = PendingWrite(self, leader_epoch)
-        room, roll_after, last_allowed = self._roll_limits(now_ms)
+        room, roll_after, last_allowed = self.roll_limits(now_ms)
         log_append_time = now_ms if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP
         for records in record_sets:
             try:
@@ -162,7 +167,7 @@ class Log:
                     write.finish(results)
                     if self.segments.active.size:
                         self.roll(now_ms)
-                    room, roll_after, last_allowed = self._roll_limits(now_ms)
+                    room, roll_after, last_allowed = self.roll_limits(now_ms)
                 if header[9] != NO_PRODUCER_ID:
                     duplicate = write.add_producer(records, header, origin, transaction_version)
                     if duplicate is not None:
@@ -181,35 +186,13 @@ class Log:
         return results
 
     def append_as_follower(self, records: memoryview, *, now_ms: int) -> None:
-        """Append batches as they are, offsets and all, as they came from the partition's leader."""
-        if self._failure is not None:
-            raise self._failure
-        position = 0
-        while position < len(records):
-            header = validate_batch(records, position)
-            if header.base_offset < self.end_offset:
-                raise OffsetsOutOfOrder(f"offset {header.base_offset} where the log ends at {self.end_offset}")
-            try:
-                room, roll_after, last_allowed = self._roll_limits(now_ms)
-                if self.segments.active.size and (
-                    header.size > room or header.max_timestamp > roll_after or header.last_offset > last_allowed
-                ):
-                    self.roll(now_ms, at=header.base_offset)
-            except OSError as error:
-                raise LogFailure(f"{self.topic_partition}: {error}") from None
-            batch = records[position : position + header.size]
-            write = PendingWrite(self, header.partition_leader_epoch)
-            write.next_offset = header.base_offset
-            if header.producer_id != NO_PRODUCER_ID:
-                write.add_producer(batch, header, AppendOrigin.REPLICATION, 0)
-            write.add(batch, (header.last_offset, header.max_timestamp, header.size))
-            results: list[AppendResult | Refusal] = [AppendResult(header.base_offset, header.last_offset)]
-            write.finish(results)
-            if isinstance(results[0], LogFailure):
-                raise results[0]
-            position += header.size
+        """Append batches as they are, offsets and all, as they came from the partition's leader.
 
-    def _roll_limits(self, now_ms: int) -> tuple[int, int, int]:
+        If one of them is refused, those before it are in the log.
+        """
+        append_as_follower(self, records, now_ms)
+
+    def roll_limits(self, now_ms: int) -> tuple[int, int, int]:
         """What still goes into the active segment: bytes, the latest timestamp, and the last offset.
 
         A batch beyond any of them goes into a new segment, unless this one is empty.

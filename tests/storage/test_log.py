@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from protocol.records.errors import CorruptRecords
 from storage.config import LogConfig
 from storage.errors import LogFailure, OffsetOutOfRange, OffsetsOutOfOrder, OutOfOrderSequence
 from storage.file_names import DELETED
+from storage.filesystem import Buffer
 from storage.log import Log
 from storage.producer_state import AppendOrigin
 from storage.write import AppendResult
@@ -153,6 +155,48 @@ def test_a_follower_takes_batches_as_they_are(tmp_path: Path) -> None:
     assert follower.leader_epochs.entries == leader.leader_epochs.entries == [(3, 0), (5, 3)]
     with pytest.raises(OffsetsOutOfOrder):
         follower.append_as_follower(memoryview(data), now_ms=NOW)
+
+
+def test_a_follower_keeps_what_came_before_a_batch_that_is_cut_short(tmp_path: Path) -> None:
+    leader = make_log(tmp_path / "leader")
+    append(leader, batch(b"a"), batch(b"b"), batch(b"c"))
+    data = bytes_of(leader.read(0, 10_000, upper_bound=3))
+    follower = make_log(tmp_path / "follower")
+    with pytest.raises(CorruptRecords):
+        follower.append_as_follower(memoryview(data)[:-1], now_ms=NOW)
+    assert values_of(read_all(follower)) == [b"a", b"b"]
+
+
+def test_a_follower_writes_many_batches_at_once(tmp_path: Path, disk: FaultyFileSystem) -> None:
+    leader = make_log(tmp_path / "leader")
+    append(leader, *(idempotent(number, b"%d" % number) for number in range(100)))
+    data = bytes_of(leader.read(0, 1 << 20, upper_bound=100))
+    follower = make_log(tmp_path / "follower", file_system=disk)
+    writes = 0
+    pwritev = disk.pwritev
+
+    def counting_pwritev(fd: int, buffers: Sequence[Buffer], position: int) -> int:
+        nonlocal writes
+        writes += fd == follower.segments.active.handle.fd
+        return pwritev(fd, buffers, position)
+
+    disk.pwritev = counting_pwritev  # type: ignore[method-assign]
+    follower.append_as_follower(memoryview(data), now_ms=NOW)
+    assert writes == 1
+    assert read_all(follower) == read_all(leader)
+    assert follower.producer_state.producers == leader.producer_state.producers
+
+
+def test_a_followers_full_disk_leaves_its_log_as_it_was(tmp_path: Path, disk: FaultyFileSystem) -> None:
+    follower = make_log(tmp_path / "follower", file_system=disk)
+    follower.append_as_follower(batch(b"a", partition_leader_epoch=0), now_ms=NOW)
+    disk.write_error = NO_SPACE
+    with pytest.raises(LogFailure):
+        follower.append_as_follower(batch(b"b", base_offset=1, partition_leader_epoch=0), now_ms=NOW)
+    disk.write_error = None
+    assert follower.end_offset == 1
+    follower.append_as_follower(batch(b"c", base_offset=1, partition_leader_epoch=0), now_ms=NOW)
+    assert values_of(read_all(follower)) == [b"a", b"c"]
 
 
 def test_a_follower_may_have_gaps_where_the_leader_compacted(tmp_path: Path) -> None:
@@ -353,6 +397,12 @@ def test_offsets_too_far_from_the_base_roll_the_segment(log: Log) -> None:
     log.append_as_follower(batch(b"c", base_offset=2**31, partition_leader_epoch=0), now_ms=NOW)
     assert [segment.base_offset for segment in log.segments] == [0, 2**31]
     assert [record.value for record in read_all(log)] == [b"a", b"b", b"c"]
+
+
+def test_a_first_offset_too_far_from_the_base_rolls_even_an_empty_segment(log: Log) -> None:
+    log.append_as_follower(batch(b"a", base_offset=2**33, partition_leader_epoch=0), now_ms=NOW)
+    assert log.segments.active.base_offset == 2**33
+    assert [record.offset for record in read_all(log, 2**33)] == [2**33]
 
 
 def test_settings_change_a_live_log_at_once(tmp_path: Path) -> None:
