@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 _SIZE: Final = Struct(">i")
-_PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
+_SIZE_AND_KEY: Final = Struct(">ih")
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_NOTHING: Final = memoryview(b"")
 # How much one connection may send before the others have their turn.
 _FAIR_SLICE: Final = 1024 * 1024
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
@@ -118,11 +120,12 @@ class Connection:
     def begin_requests(self) -> None:
         """Begin what has arrived whole, as far as the requests and answers under way allow."""
         self._send_due = True
-        dispatch = self._server.dispatcher.dispatch
+        server = self._server
+        dispatch = server.dispatcher.dispatch
         while self._end - self._start >= 4 and not self._out:
             (size,) = _SIZE.unpack_from(self._view, self._start)
             stop = self._start + 4 + size
-            if not 0 <= size <= self._server.request_max_bytes:
+            if not 0 <= size <= server.request_max_bytes:
                 self.close(f"a frame of {size} bytes{_guess(self._view[self._start : self._start + 4])}")
                 return
             if stop > self._end or (self.requests and not self._may_join(stop)):
@@ -143,11 +146,11 @@ class Connection:
 
     def _may_join(self, stop: int) -> bool:
         """Whether the next frame is a Produce too, like all that is under way."""
-        start = self._start + 4
+        start = self._start
         return (
             self._appending == len(self.requests)
-            and stop - start > 2
-            and bytes(self._view[start : start + 2]) == _PRODUCE
+            and stop - start > 6
+            and _SIZE_AND_KEY.unpack_from(self._view, start)[1] == _PRODUCE
         )
 
     def append_is_due(self) -> None:
@@ -201,7 +204,7 @@ class Connection:
                 self._wanted = max(SMALLEST, self._wanted // 2)
             self._server.buffers.give(self._buffer)
         self._buffer = None
-        self._view = memoryview(b"")
+        self._view = _NOTHING
         self._start = self._end = 0
 
     def client_id_of(self, raw: memoryview, length: int) -> str:
@@ -278,8 +281,12 @@ class Connection:
 
     def carry_on(self) -> None:
         """Begin what arrived meanwhile, if all that was in line has been sent."""
-        if not self.closed and not self._out:
+        if self.closed or self._out:
+            return
+        if self._end > self._start:
             self.begin_requests()
+        else:
+            self._settle_buffer()
 
     # --- the loop's interest in the socket ---
 

@@ -128,11 +128,13 @@ class Dispatcher:
         except Exception:
             request.failed()
             return
+        if answer is None:
+            return
         if isinstance(answer, CoroutineType):
             task = asyncio.get_running_loop().create_task(answer)
             self._tasks.add(task)
             task.add_done_callback(partial(self._handled, request))
-        elif answer is not None:
+        else:
             request.answer(answer)  # type: ignore[arg-type]
 
     def _handled(self, request: Request, task: asyncio.Task[Message | None]) -> None:
