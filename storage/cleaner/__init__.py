@@ -1,8 +1,8 @@
 """Compaction: of every key a log keeps the last record, as Kafka's cleaner does it.
 
 A log that is compacted has two sections. Up to the first dirty offset it was compacted before, and every key occurs
-once. The dirty section follows. It ends before the active segment, before the last stable offset, and before anything
-younger than `min.compaction.lag.ms`.
+once. The dirty section follows. It ends before the active segment, before the last stable offset, before what is not
+known to be on disk, and before anything younger than `min.compaction.lag.ms`.
 
     cleanable      which section of a log may be compacted, and whether it is time to
     plan           all that is needed for the work, in plain data

@@ -43,12 +43,15 @@ def cleanable_section(log: Log, now_ms: int) -> CleanableSection:
 
 
 def _first_uncleanable_offset(log: Log, first_dirty_offset: int, now_ms: int) -> int:
-    """The base offset of the first segment that is not to be touched."""
+    """The base offset of the first segment that is not to be touched.
+
+    Nothing beyond the recovery point is: there, recovery takes a gap between segments for a loss.
+    """
     active = log.segments.active
-    last_stable_offset = log.last_stable_offset
+    limit = min(log.last_stable_offset, log.recovery_point)
     young = now_ms - log.config.min_compaction_lag_ms
     for segment, end_offset in log.segments.with_ends(log.end_offset):
-        if segment is active or end_offset > last_stable_offset:
+        if segment is active or end_offset > limit:
             return segment.base_offset
         has_to_wait = log.config.min_compaction_lag_ms > 0 and end_offset > first_dirty_offset
         if has_to_wait and segment.largest_timestamp > young:

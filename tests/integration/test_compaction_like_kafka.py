@@ -153,6 +153,9 @@ def compact(data_directory: Path, topic: str) -> None:
     name = TopicPartition(topic, 0)
     log = directory.logs[name]
     log.update_high_watermark(log.end_offset)
+    flush = log.start_flush()
+    flush.sync()
+    log.finish_flush(flush, now_ms)
     cleaning = Cleaner({name: log}).choose(now_ms)
     assert cleaning is not None
     for step in cleaning.steps():

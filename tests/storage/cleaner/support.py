@@ -14,7 +14,7 @@ from storage.config import LogConfig
 from storage.filesystem import FileSystem
 from storage.log import Log
 from storage.producer_state import AppendOrigin
-from tests.storage.support import NOW, PARTITION, append, bytes_of, make_log
+from tests.storage.support import NOW, PARTITION, append, bytes_of, flush_log, make_log
 
 # All that is closed is compacted, however little it is.
 SETTINGS: dict[str, Any] = {
@@ -72,6 +72,7 @@ def cleaning_of(log: Log, now_ms: int = NOW, **config: Any) -> Cleaning:
 def compact(log: Log, now_ms: int = NOW, **config: Any) -> CleaningStats:
     """Close the active segment and compact what is there."""
     log.roll(now_ms)
+    flush_log(log)
     cleaning = cleaning_of(log, now_ms, **config)
     for step in cleaning.steps():
         step()

@@ -8,9 +8,14 @@ from protocol.records.control import ControlType
 from storage.cleaner.cleanable import cleanable_section
 from storage.log import Log
 from tests.storage.cleaner.support import compact, compacted_log, end_transaction, keyed, put
-from tests.storage.support import NOW, append
+from tests.storage.support import NOW, append, flush_log
 
 SIZE = len(keyed((b"a", b"value")))
+
+
+def close_segment(log: Log) -> None:
+    log.roll(NOW)
+    flush_log(log)
 
 
 def segments(tmp_path: Path, *timestamps: int, **settings: object) -> Log:
@@ -18,7 +23,7 @@ def segments(tmp_path: Path, *timestamps: int, **settings: object) -> Log:
     log = compacted_log(tmp_path, segment_bytes=SIZE, segment_ms=10**9, **settings)
     for timestamp in timestamps:
         put(log, (b"a", b"value"), timestamp=timestamp)
-    log.roll(NOW)
+    close_segment(log)
     assert len(log.segments) == len(timestamps) + 1
     return log
 
@@ -39,13 +44,22 @@ def test_nothing_beyond_the_high_watermark(tmp_path: Path) -> None:
     assert cleanable_section(log, NOW).first_uncleanable_offset == 1
 
 
+def test_nothing_that_is_not_known_to_be_on_disk(tmp_path: Path) -> None:
+    log = segments(tmp_path, NOW, NOW)
+    put(log, (b"a", b"value"))
+    log.roll(NOW)
+    assert cleanable_section(log, NOW).first_uncleanable_offset == 2
+    flush_log(log)
+    assert cleanable_section(log, NOW).first_uncleanable_offset == 3
+
+
 def test_no_segment_with_a_transaction_under_way(tmp_path: Path) -> None:
     log = segments(tmp_path, NOW, NOW)
     put(log, (b"a", b"1"), producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
-    log.roll(NOW)
+    close_segment(log)
     assert cleanable_section(log, NOW).first_uncleanable_offset == 2
     end_transaction(log, ControlType.COMMIT, 5)
-    log.roll(NOW)
+    close_segment(log)
     assert cleanable_section(log, NOW).first_uncleanable_offset == 4
 
 
@@ -62,7 +76,7 @@ def test_what_was_compacted_before_is_clean(tmp_path: Path) -> None:
     compact(log)
     put(log, (b"b", b"value"))
     put(log, (b"c", b"value"))
-    log.roll(NOW)
+    close_segment(log)
     section = cleanable_section(log, NOW)
     assert (section.first_dirty_offset, section.first_uncleanable_offset) == (2, 4)
     assert (section.clean_bytes, section.cleanable_bytes) == (SIZE, 2 * SIZE)
@@ -89,7 +103,7 @@ def test_due_above_the_dirty_ratio(tmp_path: Path, dirty: int, due: bool) -> Non
     compact(log)
     for number in range(dirty):
         put(log, (b"%d" % number, b"value"))
-    log.roll(NOW)
+    close_segment(log)
     assert cleanable_section(log, NOW).is_due(0.5) is due
 
 

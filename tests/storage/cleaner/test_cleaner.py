@@ -32,9 +32,14 @@ from tests.storage.cleaner.support import (
     read_committed,
     transaction,
 )
-from tests.storage.support import NOW, PARTITION, FaultyFileSystem, append, bytes_of, close_log, make_log
+from tests.storage.support import NOW, PARTITION, FaultyFileSystem, append, bytes_of, close_log, flush_log, make_log
 
 LATER = NOW + 10_000
+
+
+def close_segment(log: Log) -> None:
+    log.roll(NOW)
+    flush_log(log)
 
 
 @pytest.fixture
@@ -205,7 +210,7 @@ def test_what_a_segment_behind_the_compacted_ones_says_is_known(tmp_path: Path) 
         base_sequence=0,
         transactional=True,
     )
-    log.roll(NOW)
+    close_segment(log)
     end_transaction(log, ControlType.ABORT, 5)
 
     compact(log)
@@ -427,7 +432,7 @@ def test_the_dirtiest_log_comes_first(tmp_path: Path) -> None:
         put(log, *[(b"%d" % number, b"v") for number in range(20)])
         compact(log)
         put(log, *[(b"%d" % number, b"v") for number in range(dirty)])
-        log.roll(NOW)
+        close_segment(log)
     chosen = Cleaner(logs).choose(NOW)  # type: ignore[arg-type]
     assert chosen is not None
     assert chosen.log is logs["most"]
@@ -436,14 +441,14 @@ def test_the_dirtiest_log_comes_first(tmp_path: Path) -> None:
 def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
     log = compacted_log(tmp_path, cleanup_policy=frozenset({"delete"}))
     put(log, (b"a", b"1"), (b"a", b"2"))
-    log.roll(NOW)
+    close_segment(log)
     assert Cleaner({PARTITION: log}).choose(NOW) is None
 
 
 def test_a_damaged_log_is_left_alone_from_then_on(log: Log, tmp_path: Path) -> None:
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
-    log.roll(NOW)
+    close_segment(log)
     with open(log.segments.first.path, "r+b") as file:
         file.seek(65)
         file.write(b"\xff")
@@ -467,7 +472,7 @@ def dirty(tmp_path: Path) -> Log:
     log = compacted_log(tmp_path, segment_bytes=100)
     for number in range(10):
         put(log, (b"%d" % (number % 4), b"%d" % number))
-    log.roll(NOW)
+    close_segment(log)
     return log
 
 
@@ -547,7 +552,7 @@ def test_more_may_be_appended_at_any_step(tmp_path: Path, steps: int) -> None:
         step()
         if number == steps:
             put(log, (b"1", b"new"))
-            log.roll(NOW)
+            close_segment(log)
 
     assert cleaning.stats is not None
     assert log.first_dirty_offset == 10
@@ -616,13 +621,17 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
 
 def test_a_failed_sync_of_the_swap_keeps_the_old_segments_readable(tmp_path: Path) -> None:
     class NoFolderSync(FaultyFileSystem):
+        fails = False
+
         def fsync_directory(self, path: str) -> None:
-            raise OSError(errno.EIO, "Input/output error")
+            if self.fails:
+                raise OSError(errno.EIO, "Input/output error")
 
     disk = NoFolderSync()
     log = compacted_log(tmp_path, file_system=disk)
     put(log, (b"a", b"1"), (b"a", b"2"))
-    log.roll(NOW)
+    close_segment(log)
+    disk.fails = True
     for step in cleaning_of(log).steps():
         step()
 
@@ -636,7 +645,7 @@ def test_a_transactional_producer_goes_on(log: Log) -> None:
     transaction(log, 5, (b"a", b"1"), commit=True)
     compact(log)
     put(log, (b"a", b"2"), producer_id=5, producer_epoch=0, base_sequence=1, transactional=True)
-    log.roll(NOW)
+    close_segment(log)
     # The segment holds a transaction that is under way.
     assert Cleaner({PARTITION: log}).choose(NOW) is None
     end_transaction(log, ControlType.COMMIT, 5)

@@ -30,7 +30,7 @@ from tests.storage.cleaner.support import (
     read_all,
     read_committed,
 )
-from tests.storage.support import NOW, append, make_log
+from tests.storage.support import NOW, append, flush_log, make_log
 
 KEYS = [b"a", b"b", b"c", b"d", b"longer" * 30]
 PRODUCERS = [1, 2]
@@ -142,6 +142,7 @@ class CompactionMachine(RuleBasedStateMachine):
     @rule()
     def roll(self) -> None:
         self.log.roll(self.now_ms)
+        flush_log(self.log)
 
     @rule(milliseconds=st.sampled_from([1, 999, 1000, 5000]))
     def time_passes(self, milliseconds: int) -> None:
