@@ -18,6 +18,7 @@ from tests.integration.clients.interface import (
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
+    Acks,
     Client,
     Compression,
     Consumer,
@@ -87,11 +88,19 @@ class AioKafkaClient(Client):
         (description,) = self._loop.run(self._admin.describe_topics([topic]))
         return len(description["partitions"])
 
-    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+    def producer(
+        self,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Producer:
         def make() -> AIOKafkaProducer:
             return AIOKafkaProducer(
                 bootstrap_servers=self.bootstrap,
                 compression_type=None if compression == "none" else compression,
+                acks=acks if acks == "all" else int(acks),
+                enable_idempotence=bool(enable_idempotence),
                 max_request_size=MAX_REQUEST_SIZE,
                 metadata_max_age_ms=metadata_max_age_ms,
                 linger_ms=10,
@@ -156,7 +165,7 @@ class AioKafkaProducer(Producer):
             sent = [await future for future in futures]
         except MessageSizeTooLargeError as error:
             raise RecordTooLargeError from error
-        return [RecordMetadata(metadata.partition, metadata.offset) for metadata in sent]
+        return [RecordMetadata(each.partition, each.offset) if each else RecordMetadata(-1, -1) for each in sent]
 
     def close(self) -> None:
         self._loop.run(self._producer.stop())

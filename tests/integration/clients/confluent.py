@@ -15,6 +15,7 @@ from tests.integration.clients.interface import (
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
+    Acks,
     Client,
     Compression,
     Consumer,
@@ -57,12 +58,20 @@ class ConfluentClient(Client):
     def partition_count(self, topic: str) -> int:
         return len(self._admin.list_topics(topic, timeout=PATIENCE).topics[topic].partitions)
 
-    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+    def producer(
+        self,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Producer:
         return ConfluentProducer(
             confluent_kafka.Producer(
                 {
                     "bootstrap.servers": self.bootstrap,
                     "compression.type": compression,
+                    "acks": acks,
+                    "enable.idempotence": bool(enable_idempotence),
                     "message.max.bytes": MAX_REQUEST_SIZE,
                     "topic.metadata.refresh.interval.ms": metadata_max_age_ms,
                     "linger.ms": 10,
@@ -95,7 +104,7 @@ class ConfluentClient(Client):
         return ConfluentConsumer(consumer, topic, partition, start)
 
     def close(self) -> None:
-        pass
+        del self._admin  # nothing else ends it, and it would go on looking for a broker that has stopped
 
 
 def done(futures: dict[Any, Future[Any]]) -> None:
@@ -131,7 +140,7 @@ class ConfluentProducer(Producer):
         return [RecordMetadata(message.partition(), message.offset()) for message in messages]
 
     def close(self) -> None:
-        self._producer.flush(PATIENCE)
+        self._producer.close()
 
 
 class ConfluentConsumer(Consumer):

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, Self
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Acks = Literal["0", "1", "all"]
 OffsetReset = Literal["earliest", "latest", "none"]
 
 # After so many seconds something that was waited for counts as missing.
@@ -55,7 +56,7 @@ class ConsumerRecord:
 
 @dataclass(frozen=True)
 class RecordMetadata:
-    """Where a record has been put."""
+    """Where a record has been put. With acks 0 nobody knows, and what a library says then means nothing."""
 
     partition: int
     offset: int
@@ -152,7 +153,14 @@ class Client(ABC):
         """How many partitions the topic has; 0 if there is no such topic."""
 
     @abstractmethod
-    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer: ...
+    def producer(
+        self,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Producer:
+        """A producer. Whether it is idempotent is the library's own choice where nothing is said."""
 
     @abstractmethod
     def consumer(

@@ -13,6 +13,7 @@ from tests.integration.clients.interface import (
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
+    Acks,
     Client,
     Closing,
     Compression,
@@ -104,14 +105,23 @@ class JavaClient(Client):
         count: int = self._admin.call("partition_count", topic=topic)
         return count
 
-    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+    def producer(
+        self,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Producer:
         settings = {
             "bootstrap.servers": self.bootstrap,
             "compression.type": compression,
+            "acks": acks,
             "max.request.size": str(MAX_REQUEST_SIZE),
             "metadata.max.age.ms": str(metadata_max_age_ms),
             "linger.ms": "10",
         }
+        if enable_idempotence is not None:
+            settings["enable.idempotence"] = str(enable_idempotence)
         return JavaProducer(JavaObject(self._driver, "producer", settings=settings))
 
     def consumer(

@@ -15,6 +15,7 @@ from tests.integration.clients.interface import (
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
+    Acks,
     Client,
     Compression,
     Consumer,
@@ -66,14 +67,22 @@ class KafkaPythonClient(Client):
         (description,) = self._admin.describe_topics([topic])
         return len(description["partitions"])
 
-    def producer(self, compression: Compression = "none", metadata_max_age_ms: int = 300_000) -> Producer:
+    def producer(
+        self,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Producer:
         return KafkaPythonProducer(
             KafkaProducer(
                 bootstrap_servers=self.bootstrap,
                 compression_type=None if compression == "none" else compression,
+                acks=acks if acks == "all" else int(acks),
                 max_request_size=MAX_REQUEST_SIZE,
                 metadata_max_age_ms=metadata_max_age_ms,
                 linger_ms=10,
+                **({} if enable_idempotence is None else {"enable_idempotence": enable_idempotence}),
             )
         )
 

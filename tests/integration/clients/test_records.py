@@ -11,6 +11,7 @@ from protocol.records.batch import read_header
 from protocol.records.compression import CompressionType
 from tests.integration.clients.conftest import EVERY_CLIENT
 from tests.integration.clients.interface import (
+    Acks,
     Client,
     Compression,
     ConsumerRecord,
@@ -51,6 +52,17 @@ def codecs_on_disk(data: Path, topic: str) -> set[CompressionType]:
 def test_the_first_record_creates_its_topic(client: Client, new_name: str):
     assert client.write(new_name, ProducerRecord(b"first")) == [RecordMetadata(0, 0)]
     assert [record.value for record in read_all(client, new_name, 1)] == [b"first"]
+
+
+@pytest.mark.parametrize(("acks", "idempotent"), [("0", False), ("1", False), ("all", False), ("all", True)])
+def test_records_are_written_with_all_sorts_of_acknowledgement(
+    client: Client, topic: str, acks: Acks, idempotent: bool
+):
+    with client.producer(acks=acks, enable_idempotence=idempotent) as producer:
+        for number in range(5):
+            producer.send(topic, [ProducerRecord(b"%d" % number)])
+
+        assert [record.value for record in read_all(client, topic, 5)] == [b"%d" % number for number in range(5)]
 
 
 @pytest.mark.parametrize("codec", CODECS)
