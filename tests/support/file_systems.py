@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from storage.filesystem import Buffer, FileSystem
 
@@ -38,7 +39,7 @@ class WatchedFileSystem(FileSystem):
 
 
 class HeldFileSystem(FileSystem):
-    """From `hold` on, syncs wait until they are released. They happen on worker threads, while the loop goes on."""
+    """Within `held`, syncs wait until they are released. They happen on worker threads, while the loop goes on."""
 
     def __init__(self) -> None:
         self.error: OSError | None = None
@@ -47,9 +48,14 @@ class HeldFileSystem(FileSystem):
         self._released = threading.Event()
         self._released.set()
 
-    def hold(self) -> None:
+    @contextmanager
+    def held(self) -> Iterator[None]:
         self._released.clear()
         self._reached.clear()
+        try:
+            yield
+        finally:  # also if a test fails: no thread is left waiting
+            self.release()
 
     async def reached(self) -> None:
         """Wait until something is being synced."""

@@ -299,15 +299,14 @@ class TestTheDisk:
         async with running(tmp_path, file_system=disk) as broker, connected(broker.server) as client:
             await create_topic(broker, "t", partitions=2, flush_messages=1)
             await create_topic(broker, "hasty")
-            disk.hold()
-            client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), VERSION, correlation_id=1))
-            answer = asyncio.create_task(client.answer(ApiKey.PRODUCE, VERSION))
-            await disk.reached()
-            async with connected(broker.server) as other:  # the loop goes on, and so do all others
-                assert await errors(other, ("hasty", 0, batch())) == [ErrorCode.NONE]
-            assert not answer.done()
-            assert values(broker) == []
-            disk.release()
+            with disk.held():
+                client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), VERSION, correlation_id=1))
+                answer = asyncio.create_task(client.answer(ApiKey.PRODUCE, VERSION))
+                await disk.reached()
+                async with connected(broker.server) as other:  # the loop goes on, and so do all others
+                    assert await errors(other, ("hasty", 0, batch())) == [ErrorCode.NONE]
+                assert not answer.done()
+                assert values(broker) == []
             assert partitions_of((await answer)[1])[0].base_offset == 0
             assert values(broker) == [b"a"]
 
@@ -315,13 +314,13 @@ class TestTheDisk:
         disk = HeldFileSystem()
         async with running(tmp_path, file_system=disk) as broker, connected(broker.server) as client:
             await create_topic(broker, "t", partitions=2, flush_messages=1)
-            disk.hold()
-            client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
-            await disk.reached()
-            disk.error = OSError("the disk is gone")
-            with capture_logs():
-                disk.release()
-                _, response = await client.answer(ApiKey.PRODUCE, VERSION)
+            with disk.held():
+                client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
+                await disk.reached()
+                disk.error = OSError("the disk is gone")
+                with capture_logs():
+                    disk.release()
+                    _, response = await client.answer(ApiKey.PRODUCE, VERSION)
             assert partitions_of(response)[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert values(broker) == []
             disk.error = None
@@ -335,25 +334,23 @@ class TestTheDisk:
             log = partition(broker).log
             log.last_flush_ms = clock.now_ms()
             assert await errors(client, ("t", 0, batch())) == [ErrorCode.NONE]
-            disk.hold()
-            clock.advance(2.999)
-            assert clock.pending(3) == 1
-            clock.advance(0.001)
-            await disk.reached()
-            disk.release()
+            with disk.held():
+                clock.advance(2.999)
+                assert clock.pending(3) == 1
+                clock.advance(0.001)
+                await disk.reached()
 
     async def test_a_topic_may_be_deleted_while_its_records_are_synced(self, tmp_path):
         disk = HeldFileSystem()
         async with running(tmp_path, file_system=disk) as broker, connected(broker.server) as client:
             await create_topic(broker, flush_messages=1)
-            disk.hold()
-            client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
-            await disk.reached()
-            async with connected(broker.server) as other:
-                other.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
-                await delete_topic(broker)
-                answers = [await each.answer(ApiKey.PRODUCE, VERSION) for each in (client, other)]
-            disk.release()
+            with disk.held():
+                client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
+                await disk.reached()
+                async with connected(broker.server) as other:
+                    other.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
+                    await delete_topic(broker)
+                    answers = [await each.answer(ApiKey.PRODUCE, VERSION) for each in (client, other)]
             assert partitions_of(answers[0][1])[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert partitions_of(answers[1][1])[0].error_code in (
                 ErrorCode.KAFKA_STORAGE_ERROR,
