@@ -429,9 +429,10 @@ class Log:
         self.cancel_swap()
 
     def lower_known_offsets(self, offset: int) -> bool:
-        """The log will be cut at `offset`. Say whether more was known to be on disk, deleted or compacted."""
-        lower = offset < self.recovery_point or offset < self.log_start_offset
+        """The log will be cut at `offset`. Say whether more was known to be synced, committed, deleted or compacted."""
+        lower = offset < max(self.recovery_point, self.high_watermark, self.log_start_offset)
         self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         if self.first_dirty_offset is not None and offset < self.first_dirty_offset:
             self.first_dirty_offset = offset
@@ -441,7 +442,6 @@ class Log:
     def _end_at(self, offset: int) -> None:
         self.end_offset = offset
         self.lower_known_offsets(offset)
-        self.high_watermark = min(self.high_watermark, offset)
         self.leader_epochs.truncate_from_end(offset)
         self._snapshots.delete_after(offset)
         self.producer_state = rebuild_producer_state(self.segments, self._snapshots, offset)

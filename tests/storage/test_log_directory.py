@@ -154,6 +154,7 @@ def test_many_threads_may_write_checkpoints(directory: LogDirectory) -> None:
     assert read_offsets(f"{directory.path}/log-start-offset-checkpoint") == {A: 3}
 
 
+@pytest.mark.usefixtures("leaves_damage")
 @pytest.mark.parametrize("name", ["recovery-point", "replication", "log-start"])
 def test_a_damaged_checkpoint_is_done_without(directory: LogDirectory, name: str) -> None:
     directory.close()
@@ -161,6 +162,7 @@ def test_a_damaged_checkpoint_is_done_without(directory: LogDirectory, name: str
     assert values_of(read_all(reopen(directory).logs[A])) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.usefixtures("leaves_damage")
 def test_a_topic_id_that_was_lost_is_none(directory: LogDirectory) -> None:
     directory.close()
     (Path(directory.path) / "a-0" / "partition.metadata").write_bytes(b"")

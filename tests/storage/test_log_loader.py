@@ -230,6 +230,7 @@ def test_all_that_follows_a_damaged_batch_is_cut_off(folder: Path) -> None:
     assert not list(folder.glob(f"{bases[3]:020d}*"))
 
 
+@pytest.mark.usefixtures("leaves_damage")
 def test_damage_before_the_recovery_point_is_not_looked_for(folder: Path) -> None:
     log = fill(folder)
     flush_log(log)
@@ -314,6 +315,7 @@ def test_leftovers_of_deletion_and_compaction_are_removed(folder: Path) -> None:
     assert not {path.name for path in folder.iterdir()} & set(leftovers)
 
 
+@pytest.mark.usefixtures("leaves_damage")
 @pytest.mark.parametrize("renamed", range(5))
 def test_an_interrupted_swap_is_finished(folder: Path, tmp_path: Path, renamed: int) -> None:
     # Compaction put what is left of the first two segments into one.

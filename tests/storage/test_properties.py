@@ -47,6 +47,7 @@ def test_meta_properties_there_and_back(tmp_path: Path) -> None:
     assert MetaProperties.read(str(tmp_path)) == properties
 
 
+@pytest.mark.usefixtures("leaves_damage")
 @pytest.mark.parametrize("text", ["", "version=0\n", "version=1\ncluster.id=c\nnode.id=1\n", "version=1\nnonsense\n"])
 def test_meta_properties_that_lack_something(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)

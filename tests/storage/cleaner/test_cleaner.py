@@ -445,6 +445,7 @@ def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
     assert Cleaner({PARTITION: log}).choose(NOW) is None
 
 
+@pytest.mark.usefixtures("leaves_damage")
 def test_a_damaged_log_is_left_alone_from_then_on(log: Log, tmp_path: Path) -> None:
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))

@@ -1,0 +1,14 @@
+"""What is wrong with a file."""
+
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    path: str
+    # The byte at which it is wrong, if there is one place.
+    position: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.path if self.position is None else f"{self.path}, byte {self.position}"
+        return f"{place}: {self.message}"

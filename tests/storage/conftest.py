@@ -1,0 +1,36 @@
+"""After every test of storage, what it left behind is checked."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.check import Problem, check_directory, check_partition
+from storage.file_names import LOG_SUFFIX, parse_offset_file
+from storage.properties import META_PROPERTIES
+
+
+@pytest.fixture
+def leaves_damage() -> None:
+    """For a test that damages files and leaves them so."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_wrong_on_disk(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "tmp_path" not in request.fixturenames or "leaves_damage" in request.fixturenames:
+        yield
+        return
+    path = request.getfixturevalue("tmp_path")
+    yield
+    problems = [str(problem) for problem in _problems_under(path)]
+    assert not problems, "the test left this behind:\n" + "\n".join(problems)
+
+
+def _problems_under(path: Path) -> Iterator[Problem]:
+    for folder, folders, files in os.walk(path):
+        if META_PROPERTIES in files:
+            folders.clear()
+            yield from check_directory(folder)
+        elif any((parsed := parse_offset_file(name)) and parsed[1] == LOG_SUFFIX for name in files):
+            yield from check_partition(folder)
