@@ -7,18 +7,21 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
@@ -36,8 +39,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Java's clients, driven from another process: each line of standard input is a call, a JSON object with its name and
  * arguments, and each is answered by one line, {"result": ...} or {"error": the exception's class, "message": ...}.
  *
- * What is opened (an admin client, a producer, a consumer of one partition) is called by the number that opening it
- * returned. Bytes are in base64. Ends with its input.
+ * What is opened (an admin client, a producer, a consumer of one partition, a consumer in a group) is called by the
+ * number that opening it returned. Bytes are in base64. Ends with its input.
  */
 public class ClientDriver {
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -45,6 +48,7 @@ public class ClientDriver {
 
     private final List<AutoCloseable> opened = new ArrayList<>();
     private final Map<Integer, TopicPartition> assigned = new HashMap<>();
+    private final Map<Integer, Rebalances> rebalances = new HashMap<>();
 
     public static void main(String[] arguments) throws Exception {
         ClientDriver driver = new ClientDriver();
@@ -74,6 +78,11 @@ public class ClientDriver {
                 return open(new KafkaProducer<>(settings(call), new ByteArraySerializer(), new ByteArraySerializer()));
             case "open_consumer":
                 return openConsumer(call);
+            case "open_group_consumer":
+                ByteArrayDeserializer plain = new ByteArrayDeserializer();
+                int member = open(new KafkaConsumer<>(settings(call), plain, plain));
+                rebalances.put(member, new Rebalances());
+                return member;
             case "close":
                 opened.set(call.get("on").asInt(), null).close();
                 return null;
@@ -96,6 +105,16 @@ public class ClientDriver {
                 return send(call, topic);
             case "poll":
                 return poll(call);
+            case "subscribe":
+                consumer(call).subscribe(MAPPER.convertValue(call.get("topics"), List.class), rebalances(call));
+                return null;
+            case "subscribe_pattern":
+                consumer(call).subscribe(Pattern.compile(call.get("pattern").asText()), rebalances(call));
+                return null;
+            case "assignment":
+                return partitions(consumer(call).assignment());
+            case "rebalances":
+                return rebalances(call).told();
             case "seek":
                 consumer(call).seek(partition(call), call.get("offset").asLong());
                 return null;
@@ -197,6 +216,42 @@ public class ClientDriver {
 
     private TopicPartition partition(JsonNode call) {
         return assigned.get(call.get("on").asInt());
+    }
+
+    private Rebalances rebalances(JsonNode call) {
+        return rebalances.get(call.get("on").asInt());
+    }
+
+    /** What the listener of a consumer in a group has been told since it was last asked. */
+    private static class Rebalances implements ConsumerRebalanceListener {
+        private final ArrayNode assigned = MAPPER.createArrayNode();
+        private final ArrayNode revoked = MAPPER.createArrayNode();
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            assigned.addAll(partitions(partitions));
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            revoked.addAll(partitions(partitions));
+        }
+
+        ObjectNode told() {
+            ObjectNode told = MAPPER.createObjectNode();
+            told.putArray("assigned").addAll(assigned);
+            told.putArray("revoked").addAll(revoked);
+            assigned.removeAll();
+            revoked.removeAll();
+            return told;
+        }
+    }
+
+    private static ArrayNode partitions(Collection<TopicPartition> partitions) {
+        ArrayNode nodes = MAPPER.createArrayNode();
+        for (TopicPartition each : partitions)
+            nodes.addObject().put("topic", each.topic()).put("partition", each.partition());
+        return nodes;
     }
 
     private static <T> T done(Future<T> future) throws Exception {

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import aiokafka
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import MessageSizeTooLargeError, for_code
 
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
+    GROUP_POLL_SECONDS,
+    GROUP_SETTINGS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
     Acks,
+    Assignor,
     Client,
     Compression,
     Consumer,
     ConsumerRecord,
+    GroupConsumer,
     OffsetOutOfRangeError,
     OffsetReset,
+    Partition,
     Producer,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    pairs,
 )
 
 T = TypeVar("T")
@@ -53,6 +62,11 @@ class LoopThread:
 
 class AioKafkaClient(Client):
     name = "aiokafka"
+    assignors: ClassVar[dict[Assignor, Any]] = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+    }
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -130,6 +144,22 @@ class AioKafkaClient(Client):
             adapted.seek_to_beginning()
         return adapted
 
+    def group_consumer(
+        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
+    ) -> GroupConsumer:
+        # An assignor's class remembers what its member has, so each member needs one, as in a process of its own.
+        members_own = type("MembersOwn", (self.assignors[assignor],), {})
+
+        def make() -> AIOKafkaConsumer:
+            return AIOKafkaConsumer(
+                bootstrap_servers=self.bootstrap,
+                group_id=group,
+                partition_assignment_strategy=[members_own],
+                **{name.replace(".", "_"): value for name, value in (GROUP_SETTINGS | (settings or {})).items()},
+            )
+
+        return AioKafkaGroupConsumer(self._loop, self._loop.run(self._started(make)))
+
     def close(self) -> None:
         self._loop.run(self._admin.close())
         self._loop.stop()
@@ -186,11 +216,7 @@ class AioKafkaConsumer(Consumer):
             batches = self._loop.run(self._consumer.getmany(timeout_ms=int(POLL_SECONDS * 1000)))
         except aiokafka.errors.OffsetOutOfRangeError as error:
             raise OffsetOutOfRangeError from error
-        return [
-            ConsumerRecord(r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
-            for records in batches.values()
-            for r in records
-        ]
+        return adapted_records(batches)
 
     def seek(self, offset: int) -> None:
         async def seek() -> None:
@@ -216,3 +242,59 @@ class AioKafkaConsumer(Consumer):
 
     def close(self) -> None:
         self._loop.run(self._consumer.stop())
+
+
+class AioKafkaGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
+    def __init__(self, loop: LoopThread, consumer: AIOKafkaConsumer) -> None:
+        super().__init__()
+        self._loop = loop
+        self._consumer = consumer
+        self._getting: asyncio.Future[dict[TopicPartition, list[Any]]] | None = None
+
+    def subscribe(self, *topics: str) -> None:
+        self._loop.run(self._subscribe(topics=topics))
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        self._loop.run(self._subscribe(pattern=pattern))
+
+    async def _subscribe(self, **what: Any) -> None:
+        self._consumer.subscribe(**what, listener=self)
+
+    def poll(self) -> list[ConsumerRecord]:
+        return self._loop.run(self._poll())
+
+    async def _poll(self) -> list[ConsumerRecord]:
+        """During a rebalance it waits for other members, who have to be polled too: then it goes on another time."""
+        if self._getting is None:
+            self._getting = asyncio.ensure_future(self._consumer.getmany(timeout_ms=int(GROUP_POLL_SECONDS * 1000)))
+        await asyncio.wait([self._getting], timeout=2 * GROUP_POLL_SECONDS)
+        if not self._getting.done():
+            return []
+        batches = self._getting.result()
+        self._getting = None
+        return adapted_records(batches)
+
+    def assignment(self) -> set[Partition]:
+        return set(pairs(self._consumer.assignment()))
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self.assigned += pairs(assigned)
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self.revoked += pairs(revoked)
+
+    def close(self) -> None:
+        self._loop.run(self._close())
+
+    async def _close(self) -> None:
+        if self._getting is not None:
+            self._getting.cancel()
+        await self._consumer.stop()
+
+
+def adapted_records(batches: dict[TopicPartition, list[Any]]) -> list[ConsumerRecord]:
+    return [
+        ConsumerRecord(r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+        for records in batches.values()
+        for r in records
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, ClassVar
 
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
@@ -12,25 +12,39 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
+    GROUP_POLL_SECONDS,
+    GROUP_SETTINGS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
     Acks,
+    Assignor,
     Client,
     Compression,
     Consumer,
     ConsumerRecord,
+    GroupConsumer,
     OffsetOutOfRangeError,
     OffsetReset,
+    Partition,
     Producer,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    pairs,
 )
+
+# Kafka's names of settings that have others here.
+SETTINGS = {"fetch.max.wait.ms": "fetch.wait.max.ms", "metadata.max.age.ms": "topic.metadata.refresh.interval.ms"}
 
 
 class ConfluentClient(Client):
     name = "confluent-kafka"
+    assignors: ClassVar[dict[Assignor, Any]] = {
+        "range": "range",
+        "roundrobin": "roundrobin",
+        "cooperative-sticky": "cooperative-sticky",
+    }
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -103,6 +117,19 @@ class ConfluentClient(Client):
         start = OFFSET_END if auto_offset_reset == "latest" else OFFSET_BEGINNING
         return ConfluentConsumer(consumer, topic, partition, start)
 
+    def group_consumer(
+        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
+    ) -> GroupConsumer:
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": group,
+                "partition.assignment.strategy": self.assignors[assignor],
+                **{SETTINGS.get(name, name): value for name, value in (GROUP_SETTINGS | (settings or {})).items()},
+            }
+        )
+        return ConfluentGroupConsumer(consumer)
+
     def close(self) -> None:
         del self._admin  # nothing else ends it, and it would go on looking for a broker that has stopped
 
@@ -167,13 +194,7 @@ class ConfluentConsumer(Consumer):
             return []
         error = message.error()
         if error is None:
-            timestamp = message.timestamp()[1]
-            headers = tuple(message.headers() or ())
-            return [
-                ConsumerRecord(
-                    message.partition(), message.offset(), timestamp, message.key(), message.value(), headers
-                )
-            ]
+            return [adapted_record(message)]
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise OffsetOutOfRangeError(error)
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -210,3 +231,44 @@ class ConfluentConsumer(Consumer):
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class ConfluentGroupConsumer(GroupConsumer):
+    def __init__(self, consumer: confluent_kafka.Consumer) -> None:
+        super().__init__()
+        self._consumer = consumer
+
+    def subscribe(self, *topics: str) -> None:
+        self._consumer.subscribe(list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        self.subscribe(pattern)  # the ^ tells it from a name
+
+    def _on_assign(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        self.assigned += pairs(partitions)
+
+    def _on_revoke(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        self.revoked += pairs(partitions)
+
+    def poll(self) -> list[ConsumerRecord]:
+        message = self._consumer.poll(GROUP_POLL_SECONDS)
+        if message is None:
+            return []
+        error = message.error()
+        if error is None:
+            return [adapted_record(message)]
+        if error.code() == KafkaError._MAX_POLL_EXCEEDED:
+            return []  # said once; it joins again at the next poll
+        raise KafkaException(error)
+
+    def assignment(self) -> set[Partition]:
+        return set(pairs(self._consumer.assignment()))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def adapted_record(message: confluent_kafka.Message) -> ConsumerRecord:
+    timestamp = message.timestamp()[1]
+    headers = tuple(message.headers() or ())
+    return ConsumerRecord(message.partition(), message.offset(), timestamp, message.key(), message.value(), headers)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.integration.clients.aio_kafka import AioKafkaClient
 from tests.integration.clients.confluent import ConfluentClient
+from tests.integration.clients.groups import Group
 from tests.integration.clients.interface import Client
 from tests.integration.clients.java import JavaClient, JavaDriver
 from tests.integration.clients.kafka_python import KafkaPythonClient
@@ -66,3 +67,10 @@ def topic(client: Client, new_name: str) -> str:
     """A topic of one partition, made by the client itself."""
     client.create_topic(new_name)
     return new_name
+
+
+@pytest.fixture
+def group(new_name: str) -> Iterator[Group]:
+    """A group that nobody is in yet. Whoever has not left at the end of the test does so then."""
+    with Group(f"group-of-{new_name}") as members:
+        yield members

@@ -1,21 +1,23 @@
 """What the scenarios ask of a client library, under Kafka's names. One module for each library does it.
 
-Nothing here needs a consumer group: consumers are assigned their partition.
+A `Consumer` is assigned its partition and needs no group; a `GroupConsumer` is a member of one.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal["0", "1", "all"]
 OffsetReset = Literal["earliest", "latest", "none"]
+Assignor = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
+Partition = tuple[str, int]  # of which topic, and its number
 
 # After so many seconds something that was waited for counts as missing.
 PATIENCE = 40.0
@@ -25,6 +27,17 @@ POLL_SECONDS = 0.2
 FETCH_MAX_WAIT_MS = 50
 # What clients may send, more than the broker takes by default, so that it is the broker that says no.
 MAX_REQUEST_SIZE = 8 * 1024 * 1024
+
+# A group's members are polled in turn, so each poll is short.
+GROUP_POLL_SECONDS = 0.05
+# What members of groups are told, under Kafka's names. A rebalance is noticed by the next heartbeat, and nobody is
+# given up for lost as long as a scenario has patience.
+GROUP_SETTINGS: dict[str, str | int] = {
+    "auto.offset.reset": "earliest",
+    "fetch.max.wait.ms": FETCH_MAX_WAIT_MS,
+    "heartbeat.interval.ms": 100,
+    "session.timeout.ms": int(2 * PATIENCE * 1000),
+}
 
 
 class OffsetOutOfRangeError(Exception):
@@ -119,10 +132,34 @@ class Consumer(Closing):
         return records
 
 
+class GroupConsumer(Closing):
+    """A member of a group. It takes part in the group's rebalances while it is polled."""
+
+    def __init__(self) -> None:
+        # What its rebalance listener has been told since it was opened.
+        self.assigned: list[Partition] = []
+        self.revoked: list[Partition] = []
+
+    @abstractmethod
+    def subscribe(self, *topics: str) -> None: ...
+
+    @abstractmethod
+    def subscribe_pattern(self, pattern: str) -> None:
+        """Subscribe to the topics whose names match a regular expression that begins with ^."""
+
+    @abstractmethod
+    def poll(self) -> list[ConsumerRecord]: ...
+
+    @abstractmethod
+    def assignment(self) -> set[Partition]: ...
+
+
 class Client(ABC):
     """A client library, and the broker that it talks to."""
 
     name: ClassVar[str]
+    # The assignors that it has, and what they are called there.
+    assignors: ClassVar[dict[Assignor, Any]]
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -174,12 +211,23 @@ class Client(ABC):
         """A consumer that begins where `auto_offset_reset` says; with none, at the beginning."""
 
     @abstractmethod
+    def group_consumer(
+        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
+    ) -> GroupConsumer:
+        """A member of a group, not subscribed to anything yet. The settings come on top of GROUP_SETTINGS."""
+
+    @abstractmethod
     def close(self) -> None: ...
 
     def write(self, topic: str, *records: ProducerRecord, compression: Compression = "none") -> list[RecordMetadata]:
         """Write records together with a producer made for that."""
         with self.producer(compression) as producer:
             return producer.send(topic, records)
+
+
+def pairs(partitions: Iterable[Any]) -> list[Partition]:
+    """Partitions as the libraries for Python have them, each with a class of its own."""
+    return [(each.topic, each.partition) for each in partitions]
 
 
 def wait_until(condition: Callable[[], bool], awaited: str | Callable[[], str]) -> None:

@@ -6,21 +6,26 @@ import base64
 import json
 import subprocess
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
+    GROUP_POLL_SECONDS,
+    GROUP_SETTINGS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
     Acks,
+    Assignor,
     Client,
     Closing,
     Compression,
     Consumer,
     ConsumerRecord,
+    GroupConsumer,
     OffsetOutOfRangeError,
     OffsetReset,
+    Partition,
     Producer,
     ProducerRecord,
     RecordMetadata,
@@ -80,6 +85,12 @@ class JavaObject(Closing):
 
 class JavaClient(Client):
     name = "java"
+    assignors: ClassVar[dict[Assignor, Any]] = {
+        "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+        "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+        "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+        "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+    }
 
     def __init__(self, bootstrap: str, driver: JavaDriver) -> None:
         super().__init__(bootstrap)
@@ -146,6 +157,18 @@ class JavaClient(Client):
             adapted.seek_to_beginning()
         return adapted
 
+    def group_consumer(
+        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
+    ) -> GroupConsumer:
+        all_settings = {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": group,
+            "partition.assignment.strategy": self.assignors[assignor],
+            **GROUP_SETTINGS,
+            **(settings or {}),
+        }
+        return JavaGroupConsumer(JavaObject(self._driver, "group_consumer", settings=all_settings))
+
     def close(self) -> None:
         self._admin.close()
 
@@ -176,17 +199,7 @@ class JavaConsumer(Consumer):
         self._consumer = consumer
 
     def poll(self) -> list[ConsumerRecord]:
-        return [
-            ConsumerRecord(
-                partition=record["partition"],
-                offset=record["offset"],
-                timestamp=record["timestamp"],
-                key=decoded(record["key"]),
-                value=decoded(record["value"]),
-                headers=tuple((name, decoded(value)) for name, value in record["headers"]),
-            )
-            for record in self._consumer.call("poll", ms=int(POLL_SECONDS * 1000))
-        ]
+        return [adapted_record(each) for each in self._consumer.call("poll", ms=int(POLL_SECONDS * 1000))]
 
     def seek(self, offset: int) -> None:
         self._consumer.call("seek", offset=offset)
@@ -211,6 +224,46 @@ class JavaConsumer(Consumer):
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class JavaGroupConsumer(GroupConsumer):
+    def __init__(self, consumer: JavaObject) -> None:
+        super().__init__()
+        self._consumer = consumer
+
+    def subscribe(self, *topics: str) -> None:
+        self._consumer.call("subscribe", topics=topics)
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        self._consumer.call("subscribe_pattern", pattern=pattern)
+
+    def poll(self) -> list[ConsumerRecord]:
+        records = [adapted_record(each) for each in self._consumer.call("poll", ms=int(GROUP_POLL_SECONDS * 1000))]
+        told = self._consumer.call("rebalances")
+        self.assigned += pairs(told["assigned"])
+        self.revoked += pairs(told["revoked"])
+        return records
+
+    def assignment(self) -> set[Partition]:
+        return set(pairs(self._consumer.call("assignment")))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def adapted_record(record: dict[str, Any]) -> ConsumerRecord:
+    return ConsumerRecord(
+        partition=record["partition"],
+        offset=record["offset"],
+        timestamp=record["timestamp"],
+        key=decoded(record["key"]),
+        value=decoded(record["value"]),
+        headers=tuple((name, decoded(value)) for name, value in record["headers"]),
+    )
+
+
+def pairs(partitions: list[dict[str, Any]]) -> list[Partition]:
+    return [(each["topic"], each["partition"]) for each in partitions]
 
 
 def encoded(data: bytes | None) -> str | None:

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import kafka
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import MessageSizeTooLargeError
 
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
+    GROUP_POLL_SECONDS,
+    GROUP_SETTINGS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
     Acks,
+    Assignor,
     Client,
     Compression,
     Consumer,
     ConsumerRecord,
+    GroupConsumer,
     OffsetOutOfRangeError,
     OffsetReset,
+    Partition,
     Producer,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    pairs,
 )
 
 CODEC_MODULES = {"snappy": "snappy", "lz4": "lz4", "zstd": "zstandard"}
@@ -33,6 +44,12 @@ CODEC_MODULES = {"snappy": "snappy", "lz4": "lz4", "zstd": "zstandard"}
 
 class KafkaPythonClient(Client):
     name = "kafka-python"
+    assignors: ClassVar[dict[Assignor, Any]] = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+        "cooperative-sticky": CooperativeStickyAssignor,
+    }
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -106,6 +123,17 @@ class KafkaPythonClient(Client):
             adapted.seek_to_beginning()
         return adapted
 
+    def group_consumer(
+        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
+    ) -> GroupConsumer:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            group_id=group,
+            partition_assignment_strategy=[self.assignors[assignor]],
+            **{name.replace(".", "_"): value for name, value in (GROUP_SETTINGS | (settings or {})).items()},
+        )
+        return KafkaPythonGroupConsumer(consumer)
+
     def close(self) -> None:
         self._admin.close()
 
@@ -147,11 +175,7 @@ class KafkaPythonConsumer(Consumer):
             batches = self._consumer.poll(timeout_ms=POLL_SECONDS * 1000)
         except kafka.errors.OffsetOutOfRangeError as error:
             raise OffsetOutOfRangeError from error
-        return [
-            ConsumerRecord(r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
-            for records in batches.values()
-            for r in records
-        ]
+        return adapted_records(batches)
 
     def seek(self, offset: int) -> None:
         self._consumer.seek(self._partition, offset)
@@ -174,3 +198,43 @@ class KafkaPythonConsumer(Consumer):
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class KafkaPythonGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        super().__init__()
+        self._consumer = consumer
+
+    def subscribe(self, *topics: str) -> None:
+        self._consumer.subscribe(topics, listener=self)
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        self._consumer.subscribe(pattern=pattern, listener=self)
+
+    def poll(self) -> list[ConsumerRecord]:
+        records = adapted_records(self._consumer.poll(timeout_ms=GROUP_POLL_SECONDS * 1000))
+        # Where it joins again because of new metadata, and a poll's time runs out between the leader's assignment and
+        # its answer, it forgets about both (kafka-python 3.0.12) and would be without partitions for ever.
+        if self._consumer._coordinator._join_task is not None:
+            self._consumer._coordinator.request_rejoin()
+        return records
+
+    def assignment(self) -> set[Partition]:
+        return set(pairs(self._consumer.assignment()))
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self.assigned += pairs(assigned)
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self.revoked += pairs(revoked)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def adapted_records(batches: dict[TopicPartition, list[Any]]) -> list[ConsumerRecord]:
+    return [
+        ConsumerRecord(r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+        for records in batches.values()
+        for r in records
+    ]

@@ -1,0 +1,147 @@
+"""What makes a group divide its partitions anew, and what does not."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.clients.groups import Group, partitions_of
+from tests.integration.clients.interface import Client, GroupConsumer
+from tests.support.broker_process import BrokerProcess
+
+SESSION_TIMEOUT_MS = 2000
+SETTINGS = {"group.min.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+# How often members look for new topics and partitions.
+OFTEN: dict[str, str | int] = {"metadata.max.age.ms": 100}
+
+
+@pytest.fixture
+def topic(client: Client, new_name: str) -> str:
+    """A topic of four partitions."""
+    client.create_topic(new_name, partitions=4)
+    return new_name
+
+
+@pytest.fixture
+def two_members(client: Client, topic: str, group: Group) -> list[GroupConsumer]:
+    """Two members that have shared the topic."""
+    group.join(client, topic)
+    group.join(client, topic)
+    group.poll_until_shared(partitions_of(topic, count=4))
+    return list(group.members)
+
+
+def generations(broker: BrokerProcess, group: Group) -> int:
+    """How often the group has divided its partitions, by the broker's own account."""
+    return sum("generation begins" in line and f'"{group.name}"' in line for line in broker.log.splitlines())
+
+
+def test_a_member_joins(client: Client, topic: str, group: Group):
+    group.join(client, topic)
+    group.poll_until_shared(partitions_of(topic, count=4))
+
+    group.join(client, topic)
+
+    assert [len(share) for share in group.poll_until_shared(partitions_of(topic, count=4))] == [2, 2]
+
+
+@pytest.mark.usefixtures("two_members")
+def test_a_member_leaves(topic: str, group: Group):
+    """Nobody has to wait for its session to time out: that would take longer than anybody here has patience."""
+    group.leave(group.members[0])
+
+    group.poll_until_shared(partitions_of(topic, count=4))
+
+
+class TestAProcessIsKilled:
+    @pytest.fixture(params=["kafka-python", "confluent-kafka"])
+    def client(self, request: pytest.FixtureRequest, client_named) -> Client:
+        return client_named(request.param)
+
+    @pytest.fixture
+    def process(self, client: Client, topic: str, group: Group) -> Iterator[subprocess.Popen[str]]:
+        arguments = [client.name, client.bootstrap, group.name, topic, str(SESSION_TIMEOUT_MS)]
+        command = [sys.executable, "-m", "tests.integration.clients.member_process", *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+            yield started
+            started.kill()
+
+    def test_its_session_times_out(
+        self, client: Client, topic: str, group: Group, process: subprocess.Popen[str], broker: BrokerProcess
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "assigned\n"
+        survivor = group.join(client, topic)
+        group.poll_until(lambda: len(survivor.assignment()) == 2, "half of the partitions")
+
+        process.kill()
+
+        group.poll_until_shared(partitions_of(topic, count=4))
+        assert "its session timed out" in broker.log
+
+
+class TestAMemberIsNotPolled:
+    @pytest.fixture(params=["confluent-kafka", "aiokafka", pytest.param("java", marks=pytest.mark.java)])
+    def client(self, request: pytest.FixtureRequest, client_named) -> Client:
+        return client_named(request.param)
+
+    def test_it_loses_its_partitions_after_max_poll_interval_ms(self, client: Client, topic: str, group: Group):
+        """It sends heartbeats all the time, so that it is not its session that ends."""
+        hasty = {"max.poll.interval.ms": SESSION_TIMEOUT_MS, "session.timeout.ms": SESSION_TIMEOUT_MS}
+        polled = group.join(client, topic)
+        group.join(client, topic, settings=hasty)
+        group.poll_until_shared(partitions_of(topic, count=4))
+
+        group.poll_until_shared(partitions_of(topic, count=4), polled=[polled])
+
+        # It is polled again, and joins again.
+        group.poll_until_shared(partitions_of(topic, count=4))
+
+
+def test_a_member_subscribes_to_another_topic(client: Client, topic: str, group: Group):
+    client.create_topic(f"{topic}-other", partitions=2)
+    member = group.join(client, topic)
+    group.poll_until_shared(partitions_of(topic, count=4))
+
+    member.subscribe(topic, f"{topic}-other")
+    group.poll_until_shared(partitions_of(topic, count=4) | partitions_of(f"{topic}-other", count=2))
+
+    member.subscribe(f"{topic}-other")
+    group.poll_until_shared(partitions_of(f"{topic}-other", count=2))
+
+
+def test_partitions_are_added(client: Client, topic: str, group: Group):
+    group.join(client, topic, settings=OFTEN)
+    group.join(client, topic, settings=OFTEN)
+    group.poll_until_shared(partitions_of(topic, count=4))
+
+    client.create_partitions(topic, 6)
+
+    assert [len(share) for share in group.poll_until_shared(partitions_of(topic, count=6))] == [3, 3]
+
+
+def test_a_new_topic_matches_a_pattern(client: Client, topic: str, group: Group):
+    member = group.join(client, settings=OFTEN)
+    member.subscribe_pattern(f"^{topic}(-.*)?$")
+    group.poll_until_shared(partitions_of(topic, count=4))
+
+    client.create_topic(f"unlike-{topic}", partitions=2)
+    client.create_topic(f"{topic}-new", partitions=2)
+
+    group.poll_until_shared(partitions_of(topic, count=4) | partitions_of(f"{topic}-new", count=2))
+
+
+def test_a_static_member_comes_back_to_what_it_had(client: Client, topic: str, group: Group, broker: BrokerProcess):
+    names: list[dict[str, str | int]] = [{"group.instance.id": "one"}, {"group.instance.id": "two"}]
+    one, two = (group.join(client, topic, settings=name) for name in names)
+    shares = group.poll_until_shared(partitions_of(topic, count=4))
+    generations_before = generations(broker, group)
+    told_before = (list(one.assigned), list(one.revoked))
+
+    group.leave(two)
+    group.join(client, topic, settings=names[1])
+
+    assert group.poll_until_shared(partitions_of(topic, count=4)) == shares
+    assert (one.assigned, one.revoked) == told_before
+    assert generations(broker, group) == generations_before
