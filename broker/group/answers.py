@@ -1,4 +1,4 @@
-"""What the decisions about membership ask again and again, and the shapes of their answers."""
+"""What requests about membership say, and the shapes of their answers."""
 
 from __future__ import annotations
 
@@ -6,30 +6,10 @@ from collections.abc import Mapping
 
 from broker.group.group import Group
 from broker.group.member import Member
-from broker.group.states import GroupState
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import MemberIdentity, MemberResponse
 from protocol.messages.sync_group import SyncGroupResponse
-
-
-def objection_to_member(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
-    if group.is_in(GroupState.DEAD):
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if instance_id is not None:
-        known = group.static_members.get(instance_id)
-        if known is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if known != member_id:
-            return ErrorCode.FENCED_INSTANCE_ID
-    return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def objection_to_generation(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    error = objection_to_member(group, member_id, instance_id)
-    if not error and generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    return error
 
 
 def protocols_of(request: JoinGroupRequest) -> list[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ Each method answers through the callbacks that it is given, at once or later, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -22,8 +22,6 @@ from broker.group.answers import (
     because,
     join_error,
     left,
-    objection_to_generation,
-    objection_to_member,
     protocols_of,
     rebalance_timeout,
     sync_answer,
@@ -31,6 +29,14 @@ from broker.group.answers import (
 )
 from broker.group.group import Group
 from broker.group.member import AnswerJoin, AnswerSync, Member
+from broker.group.objections import (
+    GroupSettings,
+    objection_to_generation,
+    objection_to_joining,
+    objection_to_joining_any,
+    objection_to_member,
+    objection_to_sync,
+)
 from broker.group.records import group_metadata_record
 from broker.group.states import GroupState
 from protocol.errors import ErrorCode
@@ -45,17 +51,6 @@ NO_GENERATION: Final = -1
 NO_MEMBER: Final = ""
 # A new member cannot send heartbeats before its join is answered, so it is not held to its session timeout till then.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
-
-
-class GroupSettings(Protocol):
-    @property
-    def group_initial_rebalance_delay_ms(self) -> int: ...
-    @property
-    def group_max_size(self) -> int: ...
-    @property
-    def group_min_session_timeout_ms(self) -> int: ...
-    @property
-    def group_max_session_timeout_ms(self) -> int: ...
 
 
 class ClientInfo(NamedTuple):
@@ -89,13 +84,23 @@ class Membership:
     # --- join ---
 
     def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+        error = objection_to_joining_any(request, self._settings)
         group = self._groups.get(request.group_id)
-        error = self._objection_to_join(group, request)
+        if not error and group is None and request.member_id == NO_MEMBER:
+            # Even if it does not take this member: a group begins with the first wish to join it.
+            group = self._groups[request.group_id] = Group(request.group_id, self._now_ms())
+            self._join(group, request, client, answer)
+            return Decision([group_metadata_record(group, group.state_since_ms, {})])
+        if error or group is None:
+            answer(join_error(error or ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            return NOTHING_TO_DO
+        return self._join(group, request, client, answer)
+
+    def _join(self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+        error = objection_to_joining(group, request, self._settings)
         if error:
             answer(join_error(error, request.member_id))
             return NOTHING_TO_DO
-        if group is None:
-            group = self._groups[request.group_id] = Group(request.group_id, self._now_ms())
         if request.member_id != NO_MEMBER:
             return self._join_again(group, request, client, answer)
         instance_id = request.group_instance_id
@@ -111,39 +116,6 @@ class Membership:
             answer(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return NOTHING_TO_DO
         return self._add_member(group, member_id, request, client, answer)
-
-    def _objection_to_join(self, group: Group | None, request: JoinGroupRequest) -> ErrorCode:
-        settings = self._settings
-        if not request.group_id:
-            return ErrorCode.INVALID_GROUP_ID
-        shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-        if not shortest <= request.session_timeout_ms <= longest:
-            return ErrorCode.INVALID_SESSION_TIMEOUT
-        if group is None:
-            if request.member_id != NO_MEMBER:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-            known = bool(request.protocol_type) and bool(request.protocols)
-            return ErrorCode.NONE if known else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if group.is_in(GroupState.DEAD):
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if not group.supports(request.protocol_type, protocols_of(request)):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if self._is_full(group, request):
-            return ErrorCode.GROUP_MAX_SIZE_REACHED
-        return ErrorCode.NONE
-
-    def _is_full(self, group: Group, request: JoinGroupRequest) -> bool:
-        """Members that are there already may stay, even after the limit was lowered."""
-        limit = self._settings.group_max_size
-        member = group.members.get(request.member_id)
-        if group.is_in(GroupState.PREPARING_REBALANCE):
-            # Kafka counts those who have joined: whoever rejoins too late makes room for others.
-            if member is not None and member.answer_join is not None:
-                return False
-            return sum(1 for m in group.members.values() if m.answer_join) >= limit
-        if member is not None or request.group_instance_id in group.static_members:
-            return False
-        return len(group.members) >= limit
 
     def _join_again(self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
         member_id = request.member_id
@@ -349,7 +321,7 @@ class Membership:
 
     def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> Decision:
         group = self._groups.get(request.group_id)
-        error = self._objection_to_sync(group, request)
+        error = objection_to_sync(group, request)
         if error or group is None:
             answer(sync_error(error))
             return NOTHING_TO_DO
@@ -378,23 +350,10 @@ class Membership:
 
         return Decision([group_metadata_record(group, self._now_ms(), assigned)], done)
 
-    def _objection_to_sync(self, group: Group | None, request: SyncGroupRequest) -> ErrorCode:
-        if not request.group_id:
-            return ErrorCode.INVALID_GROUP_ID
-        if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        error = objection_to_generation(group, request.member_id, request.group_instance_id, request.generation_id)
-        if error:
-            return error
-        if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
-            None,
-            group.protocol,
-        ):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return ErrorCode.REBALANCE_IN_PROGRESS if group.is_in(GroupState.PREPARING_REBALANCE) else ErrorCode.NONE
-
     def _answer_syncs(self, group: Group, error: ErrorCode) -> None:
         for member in group.members.values():
+            if error:
+                member.assignment = b""  # that of the generation before is over, and there is no other
             if member.answer_sync is not None:
                 answer, member.answer_sync = member.answer_sync, None
                 answer(sync_error(error) if error else sync_answer(group, member))

@@ -6,12 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from broker.coordinator.decision import CoordinatorRecord
-from broker.group.answers import objection_to_generation, objection_to_member
 from broker.group.group import Group
 from broker.group.records import CommittedOffset, offset_record
 from broker.group.states import GroupState
 from broker.group.subscription import subscribed_topics
-from protocol.errors import ErrorCode
 
 Partition = tuple[str, int]
 
@@ -26,9 +24,6 @@ class Offsets:
 
     def of_group(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
         return self._by_group.get(group_id, _NONE)
-
-    def group_ids(self) -> Collection[str]:
-        return self._by_group.keys()
 
     def replay(self, group_id: str, partition: Partition, committed: CommittedOffset | None) -> None:
         offsets = self._by_group.setdefault(group_id, {})
@@ -53,20 +48,20 @@ class Offsets:
             if partition[0] in topics
         ]
 
-    def expired(self, group_id: str, group: Group | None, now_ms: int, kept_ms: int) -> list[Partition]:
+    def expired(self, group: Group, now_ms: int, kept_ms: int) -> list[Partition]:
         """Whose time is over.
 
         Offsets of a group with members stay, except of topics that it no longer reads. Others expire some time after
         the group became empty, or, if they never had to do with members, after they were committed.
         """
-        offsets = self.of_group(group_id)
-        if group is None or group.protocol_type is None:
+        offsets = self.of_group(group.group_id)
+        if group.protocol_type is None:
             return _older(offsets, now_ms, lambda committed: committed.commit_timestamp, kept_ms)
         if group.is_in(GroupState.EMPTY):
             empty_since = group.state_since_ms
             return _older(offsets, now_ms, lambda committed: max(committed.commit_timestamp, empty_since), kept_ms)
-        if group.is_in(GroupState.STABLE) and group.protocol_type == "consumer":
-            topics = subscribed_topics(group)
+        topics = subscribed_topics(group)
+        if group.is_in(GroupState.STABLE) and topics is not None:
             unread = {partition: committed for partition, committed in offsets.items() if partition[0] not in topics}
             return _older(unread, now_ms, lambda committed: committed.commit_timestamp, kept_ms)
         return []
@@ -80,24 +75,3 @@ def _older(
         for partition, committed in offsets.items()
         if (committed.expire_timestamp if committed.expire_timestamp != -1 else since(committed) + kept_ms) <= now_ms
     ]
-
-
-def objection_to_commit(group: Group | None, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """Why a group's offsets may not be committed by this client.
-
-    Without a group or member it is an administrator, or a consumer that assigns its partitions itself: it may, as long
-    as no members do.
-    """
-    if group is None:
-        return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
-    if group.is_in(GroupState.DEAD):
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if generation < 0 and group.is_in(GroupState.EMPTY):
-        return ErrorCode.NONE
-    if generation >= 0 or member_id or instance_id is not None:
-        error = objection_to_generation(group, member_id, instance_id, generation)
-    else:
-        error = objection_to_member(group, member_id, instance_id)
-    if error:
-        return error
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.is_in(GroupState.COMPLETING_REBALANCE) else ErrorCode.NONE

@@ -8,8 +8,9 @@ from broker.coordinator.decision import NOTHING_TO_DO, CoordinatorRecord, Decisi
 from broker.coordinator.timers import Timers
 from broker.group.group import Group
 from broker.group.member import Member
-from broker.group.membership import GroupSettings, Membership
-from broker.group.offsets import Offsets, Partition, objection_to_commit
+from broker.group.membership import Membership
+from broker.group.objections import GroupSettings, objection_to_commit
+from broker.group.offsets import Offsets, Partition
 from broker.group.records import (
     CommittedOffset,
     group_tombstone,
@@ -52,12 +53,16 @@ class GroupShard:
         self.offsets = Offsets()
         self.membership = Membership(self.groups, settings, timers, carry_out, now_ms, new_id)
         self._now_ms = now_ms
+        self._is_loaded = False
 
     # --- durable state ---
 
     def replay(self, read: ReadRecord) -> None:
         key, value = read
         if isinstance(key, OffsetCommitKey):
+            if value is not None and key.group not in self.groups:
+                # Of a consumer that assigns its partitions itself: a group without members.
+                self.groups[key.group] = Group(key.group, self._now_ms())
             self.offsets.replay(key.group, (key.topic, key.partition), value)  # type: ignore[arg-type]
         elif isinstance(value, GroupMetadataValue):
             self._replay_group(key.group, value)
@@ -68,18 +73,17 @@ class GroupShard:
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue) -> None:
         """For a group that is alive, this brings the assignments; for one that is being loaded, everything."""
-        group = self.groups.get(group_id)
-        if group is not None and group.generation == value.generation and group.state is not GroupState.EMPTY:
-            for found in value.members:
-                if found.member_id in group.members:
-                    group.members[found.member_id].assignment = found.assignment
+        if not self._is_loaded:
+            self.groups[group_id] = _load(group_id, value)
             return
-        if group is not None and group.generation == value.generation:
-            return
-        self.groups[group_id] = _load(group_id, value)
+        members = self.groups[group_id].members
+        for found in value.members:
+            if found.member_id in members:
+                members[found.member_id].assignment = found.assignment
 
     def loaded(self) -> None:
         """All records have been replayed: from now on members must be heard."""
+        self._is_loaded = True
         self.membership.watch_all()
 
     # --- offsets ---
@@ -107,15 +111,17 @@ class GroupShard:
     ) -> tuple[ErrorCode, dict[Partition, ErrorCode], Decision]:
         """Delete offsets of partitions that the group does not read. Errors: of the whole, and of single partitions."""
         group = self.groups.get(group_id)
-        if group is None and group_id not in self.offsets.group_ids():
+        if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND, {}, NOTHING_TO_DO
-        busy: Collection[str] = ()
-        if group is not None and not group.is_in(GroupState.EMPTY):
+        read: Collection[str] | None = ()
+        if not group.is_in(GroupState.EMPTY):
             if group.protocol_type != "consumer":
                 return ErrorCode.NON_EMPTY_GROUP, {}, NOTHING_TO_DO
-            busy = subscribed_topics(group)
+            read = subscribed_topics(group)
         errors = {
-            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if partition[0] in busy else ErrorCode.NONE
+            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            if read is None or partition[0] in read  # of consumers that do not say what they read, all might be
+            else ErrorCode.NONE
             for partition in partitions
         }
         deleted = [partition for partition, error in errors.items() if not error]
@@ -128,19 +134,18 @@ class GroupShard:
         """Delete offsets whose time is over, and groups that have nothing left."""
         now_ms = self._now_ms()
         records: list[CoordinatorRecord] = []
-        for group_id in {*self.offsets.group_ids(), *self.groups}:
-            group = self.groups.get(group_id)
-            expired = self.offsets.expired(group_id, group, now_ms, kept_ms)
+        for group_id, group in self.groups.items():
+            expired = self.offsets.expired(group, now_ms, kept_ms)
             records += self.offsets.tombstones(group_id, expired)
             all_expired = len(expired) == len(self.offsets.of_group(group_id))
-            if group is not None and all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
+            if all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
                 records.append(group_tombstone(group_id))
         return Decision(records)
 
     # --- groups ---
 
     def list_groups(self) -> list[ListedGroup]:
-        listed = [
+        return [
             ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
@@ -149,20 +154,11 @@ class GroupShard:
             )
             for group in self.groups.values()
         ]
-        # Offsets without a group were committed by consumers that assign their partitions themselves.
-        simple = [group_id for group_id in self.offsets.group_ids() if group_id not in self.groups]
-        listed += [
-            ListedGroup(group_id=group_id, protocol_type="", group_state=GroupState.EMPTY.value, group_type="classic")
-            for group_id in simple
-        ]
-        return listed
 
     def describe(self, group_id: str) -> DescribedGroup | None:
         group = self.groups.get(group_id)
         if group is None:
-            if group_id not in self.offsets.group_ids():
-                return None
-            group = Group(group_id, 0)
+            return None
         stable = group.is_in(GroupState.STABLE)
         return DescribedGroup(
             group_id=group_id,
@@ -174,16 +170,11 @@ class GroupShard:
 
     def delete_group(self, group_id: str, done: Callable[[ErrorCode], None]) -> Decision:
         group = self.groups.get(group_id)
-        if group is None and group_id not in self.offsets.group_ids():
-            done(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group is None or not group.is_in(GroupState.EMPTY):
+            done(ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP)
             return NOTHING_TO_DO
-        if group is not None and not group.is_in(GroupState.EMPTY):
-            done(ErrorCode.NON_EMPTY_GROUP)
-            return NOTHING_TO_DO
-        records = self.offsets.tombstones(group_id, self.offsets.of_group(group_id))
-        if group is not None:
-            records.append(group_tombstone(group_id))
-        return Decision(records, done)
+        offsets = self.offsets.tombstones(group_id, self.offsets.of_group(group_id))
+        return Decision([*offsets, group_tombstone(group_id)], done)
 
 
 def _load(group_id: str, value: GroupMetadataValue) -> Group:
@@ -213,12 +204,12 @@ def _load(group_id: str, value: GroupMetadataValue) -> Group:
 
 
 def _describe(member: Member, protocol: str | None) -> DescribedGroupMember:
-    """Subscription and assignment are told only of a stable group, since they belong together."""
+    """The subscription is told only of a stable group: before, it is not settled by which protocol it counts."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=b"" if protocol is None else member.metadata(protocol),
-        member_assignment=b"" if protocol is None else member.assignment,
+        member_assignment=member.assignment,
     )

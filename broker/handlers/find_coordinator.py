@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _NOBODY: Final = BrokerEndpoint(-1, "", -1, None)
 
 
@@ -38,8 +39,8 @@ async def handle(broker: Broker, request: Request, message: FindCoordinatorReque
 async def _error(broker: Broker, key_type: int) -> ErrorCode:
     if key_type == _GROUP:
         return await broker.groups.ensure_topic()
-    # There is no coordinator of transactions or share groups.
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if key_type in (1, 2) else ErrorCode.INVALID_REQUEST
+    # There is no coordinator of transactions.
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if key_type == _TRANSACTION else ErrorCode.INVALID_REQUEST
 
 
 def _coordinator(broker: Broker, request: Request, key: str, error: ErrorCode) -> Coordinator:

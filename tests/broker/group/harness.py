@@ -19,8 +19,8 @@ GROUP = "g"
 class ManualTimers:
     """Timers that go off when a test moves the time, in their order."""
 
-    def __init__(self):
-        self.now_ms = 1_000_000
+    def __init__(self, now_ms):
+        self.now_ms = now_ms
         self._timers = {}
         self._serial = count()
 
@@ -61,10 +61,13 @@ class Answer:
 
 
 class Coordinator:
-    """What a client sees of a shard. Decisions are carried out as the run-time does: append, replay, tell."""
+    """What a client sees of a shard. Decisions are carried out as the run-time does: append, replay, tell.
 
-    def __init__(self, **settings):
-        self.timers = ManualTimers()
+    It begins with what another has appended, if that is given.
+    """
+
+    def __init__(self, records=(), now_ms=1_000_000, **settings):
+        self.timers = ManualTimers(now_ms)
         self.settings = SimpleNamespace(
             **{
                 "group_initial_rebalance_delay_ms": 0,
@@ -74,12 +77,15 @@ class Coordinator:
                 **settings,
             }
         )
-        self.records = []
+        self.records = list(records)
         self.append_error = ErrorCode.NONE
         ids = count(1)
         self.shard = GroupShard(
             self.settings, self.timers, self.carry_out, lambda: self.timers.now_ms, lambda: f"id{next(ids)}"
         )
+        for record in records:
+            self.shard.replay(read_record(record))
+        self.shard.loaded()
 
     @property
     def group(self):
@@ -100,13 +106,7 @@ class Coordinator:
 
     def reloaded(self):
         """Another coordinator that has replayed what this one appended."""
-        other = Coordinator()
-        other.timers.now_ms = self.timers.now_ms
-        for record in self.records:
-            other.shard.replay(read_record(record))
-        other.records = list(self.records)
-        other.shard.loaded()
-        return other
+        return Coordinator(self.records, self.timers.now_ms)
 
     # --- requests ---
 

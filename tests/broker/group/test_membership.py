@@ -170,6 +170,7 @@ def test_a_new_subscription_while_the_leader_assigns_begins_a_rebalance_and_ends
     coordinator.join(leader, protocols=(("range", b"another topic"),))
     assert waiting.error == ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.state == "PreparingRebalance"
+    assert {member.assignment for member in coordinator.group.members.values()} == {b""}
 
 
 def test_when_the_leader_does_not_come_back_another_member_leads(coordinator):
@@ -436,3 +437,18 @@ def test_an_empty_group_keeps_its_generation_over_a_restart(coordinator):
     again = coordinator.reloaded()
     assert (again.state, again.group.generation) == ("Empty", 2)
     assert again.join().message.generation_id == 3
+
+
+def test_a_static_member_that_came_back_is_there_under_its_new_id_after_a_restart(coordinator):
+    coordinator.stable_with(1, instance="i")
+    back = coordinator.join(instance="i").message
+    again = coordinator.reloaded()
+    assert list(again.group.members) == [back.member_id]
+    assert again.sync(back.member_id, back.generation_id, instance="i").message.assignment == b"a0"
+
+
+def test_a_group_that_took_nobody_yet_is_there_after_a_restart(coordinator):
+    assert coordinator.join(protocols=()).error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    again = coordinator.reloaded()
+    assert (again.state, again.group.generation) == ("Empty", 0)
+    assert again.join().message.generation_id == 1

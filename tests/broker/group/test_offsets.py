@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.group.offsets import objection_to_commit
+from broker.group.objections import objection_to_commit
 from broker.group.records import CommittedOffset
 from protocol.errors import ErrorCode
 from tests.broker.group.harness import GROUP, Coordinator
@@ -64,7 +64,7 @@ def test_a_failed_append_changes_nothing(coordinator):
 
 
 def test_commits_that_do_not_fit_the_group(coordinator):
-    assert commit(coordinator, {}, generation=3) == ErrorCode.ILLEGAL_GENERATION  # of a group that does not exist
+    assert commit(coordinator, {}, generation=3) == ErrorCode.GROUP_ID_NOT_FOUND  # of a group that does not exist
     (member,) = coordinator.stable_with(1, instance="i")
     assert commit(coordinator, {}, member_id=member, generation=0) == ErrorCode.ILLEGAL_GENERATION
     assert commit(coordinator, {}, member_id="nobody", generation=1) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -114,6 +114,13 @@ def test_offsets_of_topics_that_the_group_no_longer_reads_expire(coordinator):
     assert offsets(coordinator) == {("t", 0): 5}
 
 
+def test_offsets_of_consumers_that_do_not_say_what_they_read_stay(coordinator):
+    (member,) = coordinator.stable_with(1, protocols=(("range", b"in no known format"),))
+    commit(coordinator, {("t", 0): 5}, member_id=member, generation=1)
+    expire(coordinator, kept_ms=0)
+    assert offsets(coordinator) == {("t", 0): 5}
+
+
 def test_offsets_expire_some_time_after_the_group_became_empty_and_the_group_with_them(coordinator):
     (member,) = coordinator.stable_with(1)
     commit(coordinator, {("t", 0): 5}, member_id=member, generation=1)
@@ -137,6 +144,9 @@ def test_offsets_without_a_group_expire_some_time_after_their_commit(coordinator
     coordinator.timers.advance(4 * DAY_MS)
     expire(coordinator)
     assert offsets(coordinator) == {("t", 1): 6}
+    coordinator.timers.advance(3 * DAY_MS)
+    expire(coordinator)
+    assert GROUP not in coordinator.shard.groups
 
 
 def test_an_older_client_may_say_itself_how_long_its_offsets_are_kept(coordinator):

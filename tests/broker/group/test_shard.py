@@ -40,12 +40,13 @@ def test_a_stable_group_is_described_with_subscriptions_and_assignments(coordina
     assert {m.member_metadata for m in described.members} == {b"t"}
 
 
-def test_while_a_group_rebalances_only_its_members_are_told(coordinator):
+def test_while_a_group_rebalances_no_protocol_and_no_subscriptions_are_told(coordinator):
     coordinator.stable_with(1)
     coordinator.join()
     described = coordinator.shard.describe(GROUP)
     assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
-    assert {(m.member_metadata, m.member_assignment) for m in described.members} == {(b"", b"")}
+    # The first member still has what it was assigned before.
+    assert {(m.member_metadata, m.member_assignment) for m in described.members} == {(b"", b"a0"), (b"", b"")}
 
 
 def test_a_group_that_does_not_exist_is_not_described(coordinator):
@@ -78,6 +79,19 @@ def test_offsets_are_deleted_of_topics_that_the_group_does_not_read(coordinator)
     assert error == ErrorCode.NONE
     assert errors == {("read", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("left", 0): ErrorCode.NONE}
     assert offsets(coordinator) == {("read", 0): 1}
+
+
+def test_offsets_of_consumers_that_do_not_say_what_they_read_are_not_deleted(coordinator):
+    coordinator.stable_with(1, protocols=(("range", b"in no known format"),))
+    _, errors, _ = coordinator.shard.delete_offsets(GROUP, [("t", 0)])
+    assert errors == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+
+
+def test_a_group_outlives_its_last_offset(coordinator):
+    commit(coordinator, {("t", 0): 1})
+    coordinator.carry_out(coordinator.shard.delete_offsets(GROUP, [("t", 0)])[2])
+    assert offsets(coordinator) == {}
+    assert listed(coordinator) == [(GROUP, "", "Empty", "classic")]
 
 
 def test_offsets_of_a_group_of_another_kind_are_deleted_only_when_it_is_empty(coordinator):

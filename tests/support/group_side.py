@@ -1,0 +1,183 @@
+"""One of two brokers to which a story of consumer groups is played: members have a name and a connection each."""
+
+import re
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from protocol.messages.list_groups import ListGroupsRequest
+from tests.support import group_requests as requests
+from tests.support.group_requests import version_at
+from tests.support.side_by_side import Side
+from tests.support.wire import Wire, request_frame
+
+UNKNOWN_ID = bytes(range(16))
+GIVEN_ID = re.compile(r"(.*-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class GroupSide(Side):
+    """`group` and `level` are those of the story that is being played. Ids that the broker gave become names."""
+
+    def __init__(self, port):
+        super().__init__(port)
+        self.group = ""
+        self.level = 0
+        self.ids = {}
+        self._wires = {}
+
+    def begin(self, group, level):
+        for wire in self._wires.values():
+            wire.close()
+        self._wires.clear()
+        self.ids.clear()
+        self.group, self.level = group, level
+
+    def version(self, key):
+        return version_at(key, self.level)
+
+    def send(self, who, key, message):
+        """Send what may be parked; `answer` has what comes."""
+        if who not in self._wires:
+            self._wires[who] = Wire("127.0.0.1", self.port)
+        self._wires[who].send(request_frame(key, message, self.version(key)))
+
+    def answer(self, who, key):
+        return self._wires[who].answer(key, self.version(key))
+
+    def of(self, key, message):
+        return self.ask(key, message, self.version(key))
+
+    # --- members ---
+
+    def send_join(self, who, **fields):
+        self.send(who, ApiKey.JOIN_GROUP, requests.join(self.group, **{"member": self.ids.get(who, ""), **fields}))
+
+    def joined(self, who):
+        answer = self.answer(who, ApiKey.JOIN_GROUP)
+        if answer.member_id:
+            self.ids[who] = answer.member_id
+        return answer
+
+    def join(self, who, **fields):
+        """One request, and its answer."""
+        self.send_join(who, **fields)
+        return self.joined(who)
+
+    def enter(self, who, **fields):
+        """Join and, if an id is to come first, join with that; the answer may be a while in coming."""
+        if self.version(ApiKey.JOIN_GROUP) >= 4 and "group_instance_id" not in fields and who not in self.ids:
+            self.join(who, **fields)
+        self.send_join(who, **fields)
+
+    def send_sync(self, who, generation, assignments=None, **fields):
+        given = {self.ids[name]: assignment for name, assignment in (assignments or {}).items()}
+        if self.level >= 5:
+            fields = {"protocol_type": "consumer", "protocol_name": "range", **fields}
+        self.send(who, ApiKey.SYNC_GROUP, requests.sync(self.group, self.ids[who], generation, given, **fields))
+
+    def synced(self, who):
+        return self.answer(who, ApiKey.SYNC_GROUP)
+
+    def sync(self, who, generation, assignments=None, **fields):
+        self.send_sync(who, generation, assignments, **fields)
+        return self.synced(who)
+
+    def heartbeat(self, who, generation, **fields):
+        return self.of(ApiKey.HEARTBEAT, requests.heartbeat(self.group, self.ids[who], generation, **fields))
+
+    def leave(self, *members):
+        """By name, or as (member id, instance id)."""
+        identities = [self.ids.get(m, m) if isinstance(m, str) else m for m in members]
+        version = self.version(ApiKey.LEAVE_GROUP)
+        return self.of(ApiKey.LEAVE_GROUP, requests.leave(version, self.group, *identities))
+
+    def rebalancing(self, who, generation, **fields):
+        """Wait until a member would hear that it has to join again."""
+        while self.heartbeat(who, generation, **fields).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+            pass
+
+    def known(self, group):
+        """Wait until a group is there: Apache Kafka answers its first member before it has written that down."""
+        while (
+            self.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]), 0).groups[0].group_state == "Dead"
+        ):
+            pass
+
+    # --- whole groups ---
+
+    def stable(self, *names, **fields):
+        """A stable group of these members, who have come one after the other; its generation is their number."""
+        for generation, name in enumerate(names, start=1):
+            self.enter(name, **fields)
+            before = names[: generation - 1]
+            for index, other in enumerate(before):
+                if index == 0:
+                    self.rebalancing(other, generation - 1)
+                self.send_join(other, **fields)
+            for other in names[:generation]:
+                self.joined(other)
+            self.sync(names[0], generation, {other: other.encode() for other in names[:generation]})
+            for other in names[1:generation]:
+                self.sync(other, generation)
+
+    # --- questions ---
+
+    def describe(self, *groups, operations=False):
+        message = DescribeGroupsRequest(groups=list(groups or [self.group]), include_authorized_operations=operations)
+        return self.of(ApiKey.DESCRIBE_GROUPS, message)
+
+    def listed(self, states=(), types=()):
+        """The groups whose names begin as this story's does."""
+        answer = self.of(ApiKey.LIST_GROUPS, ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
+        answer.groups = [group for group in answer.groups if group.group_id.startswith(self.group)]
+        return answer
+
+    def delete(self, *groups):
+        return self.of(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=list(groups or [self.group])))
+
+    # --- offsets ---
+
+    def topic(self, name="t"):
+        """As commits and fetches name a topic."""
+        self.create_topic(name, partitions=3)
+        return self.name(name, by_id=self.level >= 10)
+
+    def delete_topic(self, name):
+        """Delete a topic, and wait until the groups know."""
+        self.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topic_names=[name], timeout_ms=20_000), 5)
+        everything = requests.fetch_offsets(7, {self.group: None})
+        while self.ask(ApiKey.OFFSET_FETCH, everything, 7).topics:
+            pass
+
+    def unknown_topic(self):
+        return UNKNOWN_ID if self.level >= 10 else "unknown"
+
+    def commit(self, *offsets, who=None, group=None, **fields):
+        member = {} if who is None else {"member": self.ids[who]}
+        message = requests.commit(self.group if group is None else group, *offsets, **{**member, **fields})
+        return self.of(ApiKey.OFFSET_COMMIT, message)
+
+    def fetch(self, *topics, **fields):
+        """Of this story's group: some topics, or all."""
+        return self.fetch_groups({self.group: topics or None}, **fields)
+
+    def fetch_groups(self, groups, **fields):
+        message = requests.fetch_offsets(self.version(ApiKey.OFFSET_FETCH), groups, **fields)
+        return self.of(ApiKey.OFFSET_FETCH, message)
+
+    def delete_offsets(self, *partitions, group=None):
+        message = requests.delete_offsets(self.group if group is None else group, *partitions)
+        return self.of(ApiKey.OFFSET_DELETE, message)
+
+    # --- comparing ---
+
+    def comparable(self, value):
+        if isinstance(value, str):
+            names = {member_id: name for name, member_id in self.ids.items()}
+            return f"the id of {names.get(value, 'somebody')}" if GIVEN_ID.fullmatch(value) else value
+        if isinstance(value, FindCoordinatorResponse | Coordinator):
+            return {**super().comparable(value), "port": "its own" if value.port == self.port else value.port}
+        return super().comparable(value)
