@@ -6,6 +6,8 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+from tests.support.apache_kafka import run_tool
+
 
 @contextmanager
 def started(served, *arguments, **streams):
@@ -42,3 +44,14 @@ def partitions_read(process):
     line = process.stderr.readline()
     assert line.startswith("barnabas: reading "), line
     return [int(number) for number in re.findall(r"-(\d+) from", line)]
+
+
+def rows(table):
+    """A table's rows, whatever their order and the width of their columns."""
+    return sorted(line.split() for line in table.splitlines()[1:])
+
+
+def kafkas_description(bootstrap, group, *options):
+    """The table that Kafka's own tool prints of a group."""
+    tool = ("kafka-consumer-groups", "--bootstrap-server", bootstrap, "--describe", "--group", group, *options)
+    return run_tool(*tool).stdout.strip()

@@ -1,7 +1,4 @@
-"""The same commands against Apache Kafka: they speak the protocol, and rely on no habit of our own broker.
-
-And what they say of a group beside what Kafka's own tool says of it.
-"""
+"""The same commands against Apache Kafka: they speak the protocol, and rely on no habit of our own broker."""
 
 import csv
 
@@ -9,7 +6,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from tests.support.apache_kafka import ApacheKafka, run_tool
-from tests.support.command import columns, ended, partitions_read, started
+from tests.support.command import columns, ended, kafkas_description, partitions_read, rows, started
 from tests.support.group_members import Members
 
 pytestmark = pytest.mark.java
@@ -27,12 +24,6 @@ def apache():
 def served(apache):
     """The fixtures that run commands run them against this one."""
     return apache
-
-
-def kafkas_rows(bootstrap, group, *options):
-    """What kafka-consumer-groups says of a group, in no particular order."""
-    table = run_tool("kafka-consumer-groups", "--bootstrap-server", bootstrap, "--describe", "--group", group, *options)
-    return sorted(table.stdout.split("\n", 2)[2].splitlines())
 
 
 def test_topics(done, from_json, command, topic):
@@ -106,32 +97,6 @@ def test_a_member_among_others(served, done, produce, topic, group):
         theirs.wait_for([0, 1, 2, 3])
 
 
-def test_a_group_as_kafkas_tool_describes_it(served, done, produce, topic, group):
-    for index in range(3):
-        produce(topic, *"abc"[: index + 1], options=("--partition", index))
-    done("consume", topic, "--group", group, "-e")
-    produce(topic, "d", options=("--partition", 1))
-    said = done("groups", "describe", group)
-    assert said.startswith(f"Group '{group}' has no active members.\n")
-    assert same_rows(said.split("\n", 1)[1], kafkas_rows(served.bootstrap, group))
-    with started(served, "consume", topic, "--group", group) as member:
-        assert member.stdout.readline() == "d\n"
-        assert same_rows(done("groups", "describe", group), kafkas_rows(served.bootstrap, group))
-        (ours,) = columns(done("groups", "describe", group, "--state"))
-        (theirs,) = [row.split() for row in kafkas_rows(served.bootstrap, group, "--state")]
-        assert [ours["GROUP"], ours["COORDINATOR"], f"({ours['COORDINATOR-ID']})"] == theirs[:3]
-        assert [ours["ASSIGNMENT-STRATEGY"], ours["STATE"], ours["#MEMBERS"]] == theirs[3:]
-        (ours,) = columns(done("groups", "describe", group, "--members"))
-        (theirs,) = [row.split() for row in kafkas_rows(served.bootstrap, group, "--members")]
-        assert [ours[title] for title in ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS")] == theirs
-
-
-def same_rows(ours, theirs):
-    """The tables are the same but for the order of their rows and the width of their columns."""
-    assert sorted(line.split() for line in ours.splitlines()[1:]) == sorted(line.split() for line in theirs)
-    return True
-
-
 def test_a_group_of_the_next_generation(served, done, produce, from_json, topic, group):
     produce(topic, "a", options=("--partition", 0))
     consumer = Consumer(
@@ -146,7 +111,7 @@ def test_a_group_of_the_next_generation(served, done, produce, from_json, topic,
     while (message := consumer.poll(1)) is None or message.error():
         pass
     consumer.commit(message, asynchronous=False)
-    assert same_rows(done("groups", "describe", group), kafkas_rows(served.bootstrap, group))
+    assert rows(done("groups", "describe", group)) == rows(kafkas_description(served.bootstrap, group))
     (listed,) = [row for row in from_json("groups", "list") if row["group"] == group]
     assert (listed["type"], listed["state"]) == ("consumer", "Stable")
     consumer.close()

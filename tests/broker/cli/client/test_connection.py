@@ -8,9 +8,12 @@ import pytest
 from broker.cli.client.connection import Address, Connection, parse_address
 from broker.cli.client.errors import ConnectionLost, NotSupported, TimedOut, Unreachable
 from protocol.api import ApiKey
+from protocol.encoder import encode
+from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.wire import framed
 
 
 def connect(broker, timeout=20.0):
@@ -130,7 +133,7 @@ def test_somebody_who_does_not_speak_the_protocol(raw_broker, answer):
     "answer",
     [
         b"\x00\x00\x00\x0c" + b"\x00\x00\x00\x01" + b"\x00\x00" + b"\x7f\xff\xff\xff" + b"xx",  # too many keys
-        b"\x00\x00\x00\x06" + b"\x00\x00\x00\x07" + b"\x00\x00",  # the answer to another question
+        framed(b"\x00\x00\x00\x07" + encode(ApiVersionsResponse(api_keys=[]), 4)),  # the answer to another question
     ],
 )
 def test_an_answer_that_makes_no_sense(raw_broker, answer):

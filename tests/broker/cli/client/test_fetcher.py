@@ -116,11 +116,16 @@ def test_what_does_not_pass_is_an_error(fetcher_of):
 
 
 def test_an_answer_to_what_is_not_asked_any_more_is_dropped(fetcher_of):
-    """The position was moved while the answer was on its way."""
-    fetcher, _ = fetcher_of(Topic())
-    fetcher.poll(0)
-    fetcher.positions[PARTITION] = 4
-    assert read_to(6, fetcher) == numbers(4, 6)
+    """The position is moved while the answer is on its way."""
+    topic = Topic()
+    moved = threading.Event()
+    answer = topic.fetch
+    topic.fetch = lambda request: answer(request) if moved.wait(20) else None
+    fetcher, _ = fetcher_of(topic, position=4)
+    assert fetcher.poll(0) == {}
+    fetcher.positions[PARTITION] = 0
+    moved.set()
+    assert read_to(6, fetcher) == numbers(0, 6)
 
 
 def test_a_partition_that_is_given_up_is_not_read(fetcher_of):

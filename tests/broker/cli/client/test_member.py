@@ -155,13 +155,19 @@ def test_a_member_that_was_forgotten_comes_back_as_another(member_of):
     assert broker.requests(ApiKey.JOIN_GROUP)[2].member_id == ""
 
 
-def test_a_coordinator_that_still_loads_is_waited_for(member_of, clock):
-    broker = Coordinating(sync=[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS], heartbeat=[ErrorCode.NOT_COORDINATOR])
+def test_a_coordinator_that_still_loads_is_waited_for(member_of):
+    broker = Coordinating(sync=[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+    assert member_of(broker).join() == [T0, T1]
+
+
+def test_a_coordinator_that_is_none_any_more_is_looked_for_again(member_of, clock):
+    broker = Coordinating(heartbeat=[ErrorCode.NOT_COORDINATOR])
     member = member_of(broker)
-    assert member.join() == [T0, T1]
+    member.join()
     clock.now += HEARTBEAT_INTERVAL
     assert member.heartbeat()
     assert len(broker.requests(ApiKey.HEARTBEAT)) == 2
+    assert len(broker.requests(ApiKey.FIND_COORDINATOR)) == 2
 
 
 def test_a_group_that_shares_out_in_another_way(member_of):
