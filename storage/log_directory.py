@@ -110,7 +110,7 @@ class LogDirectory:
         self._open_files = OpenFiles(self._file_system, max_open_files)
         self._checkpoints = CheckpointFiles(self._file_system, self.path)
         os.makedirs(self.path, exist_ok=True)
-        self._lock = _lock(self.path)
+        self._lock = lock_directory(self.path)
         try:
             self.properties = self._read_properties(node_id, cluster_id)
             self.was_clean = self._take_clean_mark()
@@ -292,8 +292,10 @@ class LogDirectory:
         os.close(self._lock)
 
 
-def _lock(folder: str) -> int:
+def lock_directory(folder: str) -> int:
     """Lock a directory against other processes, Apache Kafka's among them, and against a second use in this one.
+
+    The lock goes when the descriptor that is given back is closed. DirectoryLocked if somebody else has it.
 
     Kafka takes a POSIX lock, which a process does not hold against itself; flock does that.
     """
