@@ -24,9 +24,9 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.batch import read_header
+from protocol.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_FLAG
 from protocol.records.compression import CompressionType
-from protocol.records.errors import CorruptRecords, NotOneBatch, RecordsError, UnsupportedMagic
+from protocol.records.errors import CorruptRecords, NotOneBatch, UnsupportedMagic
 from protocol.schema import Records
 from storage.errors import InvalidRecord, InvalidTimestamp, LogFailure, RecordBatchTooLarge, RecordTooLarge
 from storage.write import AppendResult, Refusal
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7
+# The only client that may write to internal topics.
+_ADMIN_CLIENT: Final = "__admin_client"
 # Refusals that do not come with the log start offset: Kafka finds these before it looks at the log.
 _NOT_BY_THE_LOG: Final = (
     CorruptRecords,
@@ -94,10 +96,15 @@ class _Produce:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
         if records is None:
             return ErrorCode.INVALID_RECORD
-        if version < _ZSTD_FROM_VERSION and _is_zstd(records):
+        attributes = _attributes(cast(memoryview, records))
+        if attributes & TRANSACTIONAL_FLAG and self._message.transactional_id is None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if version < _ZSTD_FROM_VERSION and attributes & COMPRESSION_MASK == CompressionType.ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         if acks not in (_ALL, 0, 1):
             return ErrorCode.INVALID_REQUIRED_ACKS
+        if partition.is_internal and self._request.client_id != _ADMIN_CLIENT:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         if acks == _ALL and not partition.has_enough_replicas():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
@@ -140,8 +147,6 @@ class _Produce:
             self._request.drop_answer()
 
 
-def _is_zstd(records: Records) -> bool:
-    try:
-        return read_header(cast(memoryview, records)).compression == CompressionType.ZSTD
-    except (RecordsError, ValueError):
-        return False
+def _attributes(records: memoryview) -> int:
+    """Those of the batch that have a meaning, if it is long enough to have any."""
+    return records[ATTRIBUTES_POSITION + 1] if len(records) >= HEADER_SIZE else 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import structlog
 
 from broker.clock import Timer
+from broker.controller.topic_names import is_internal
 from protocol.errors import ErrorCode
 from storage.config import MAX_INT64 as NEVER
 from storage.errors import LogFailure
@@ -60,6 +61,7 @@ class Partition:
         "_unflushed",
         "deleted",
         "index",
+        "is_internal",
         "leader_epoch",
         "log",
         "topic",
@@ -72,6 +74,7 @@ class Partition:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
+        self.is_internal = is_internal(topic)
         self.log = log
         self.leader_epoch = 0
         self._replica_count = 1

@@ -138,6 +138,7 @@ PRODUCE = {
     "a new epoch": ({}, [idempotent(sequence=0), idempotent(sequence=0, epoch=1), idempotent(sequence=1, epoch=1)]),
     "a new epoch that does not begin at 0": ({}, [idempotent(sequence=0), idempotent(sequence=1, epoch=1)]),
     "a stale epoch": ({}, [idempotent(sequence=0, epoch=1), idempotent(sequence=1), idempotent(sequence=1, epoch=1)]),
+    "a transactional batch without a transactional id": ({}, [idempotent(sequence=0, transactional=True)]),
     "a producer id without a sequence": ({}, [idempotent(sequence=-1)]),
     "a producer id without an epoch": ({}, [idempotent(sequence=0, epoch=-1)]),
     "a negative producer id": ({}, [idempotent(sequence=0, producer_id=-2)]),
@@ -263,6 +264,15 @@ def test_produce_where_more_replicas_are_asked_for_than_there_are(brokers, versi
         for acks in (-1, 1):
             request = produce((side.name("guarded", version >= 13), 0, ONE), acks=acks)
             yield side.ask(ApiKey.PRODUCE, request, version)
+
+    brokers.play(scenario)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_produce_to_an_internal_topic(brokers, version):
+    def scenario(side: Side):
+        side.create_topic("__consumer_offsets", 1)
+        yield side.ask(ApiKey.PRODUCE, produce((side.name("__consumer_offsets", version >= 13), 0, ONE)), version)
 
     brokers.play(scenario)
 

@@ -203,6 +203,20 @@ class TestRefusing:
                 (ErrorCode.NONE, number),
             ]
 
+    async def test_internal_topics_are_the_brokers_own(self, broker, client):
+        await create_topic(broker, "__consumer_offsets")
+        request = produce(("__consumer_offsets", 0, batch()))
+        for client_id, error in (("test", ErrorCode.INVALID_TOPIC_EXCEPTION), ("__admin_client", ErrorCode.NONE)):
+            client.send(frame(ApiKey.PRODUCE, request, VERSION, client_id=client_id))
+            _, response = await client.answer(ApiKey.PRODUCE, VERSION)
+            assert partitions_of(response)[0].error_code == error
+
+    async def test_a_transactional_batch_without_a_transactional_id(self, broker, client):
+        await create_topic(broker)
+        records = batch(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        assert await errors(client, ("t", 0, records)) == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+        assert values(broker) == []
+
     async def test_bad_records_cost_their_partition_only(self, broker, client):
         bad = {
             "null": (None, ErrorCode.INVALID_RECORD),
