@@ -44,6 +44,7 @@ class SegmentCheck:
         self.is_whole = True
         self._suffix = suffix
         self._deep = deep
+        self._cut_short: list[Problem] = []
         self._offset_index = self._read_index(OFFSET_INDEX_SUFFIX, _OFFSET_ENTRY)
         self._time_index = self._read_index(TIME_INDEX_SUFFIX, _TIME_ENTRY)
         self._transaction_index = self._read_index(TRANSACTION_INDEX_SUFFIX, _TRANSACTION_ENTRY)
@@ -111,6 +112,7 @@ class SegmentCheck:
 
     def check_indexes(self, *, complete: bool) -> None:
         """Every entry must say what is so. If the indexes are `complete`, nothing that matters may be missing."""
+        self.problems += self._cut_short
         self._check_offset_index(complete)
         self._check_time_index(complete)
         self._check_transaction_index(complete)
@@ -184,7 +186,7 @@ class SegmentCheck:
             return None
         size = len(data) - len(data) % entry.size
         if size < len(data):
-            self._report(path, size, "the last entry is cut short")
+            self._cut_short.append(Problem(path, size, "the last entry is cut short"))
         return list(entry.iter_unpack(data[:size]))
 
     def _report(self, path: str, position: int | None, message: str) -> None:
