@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 from broker.cli.client.client import Client
 from broker.cli.client.connection import Address, parse_address
@@ -28,8 +29,13 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_action(actions: Any, name: str, act: Callable[[Client, argparse.Namespace], int], summary: str) -> Any:
+    """The parser of `barnabas topics NAME` and the like, which ends in `act`."""
+    parser = actions.add_parser(name, help=summary, description=summary)
+    parser.set_defaults(act=act)
+    add_connection(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser
 
 
 def client(options: argparse.Namespace, client_id: str = "barnabas") -> Client:

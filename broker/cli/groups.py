@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from broker.cli import reset_offsets
-from broker.cli.arguments import add_connection, add_json, client, seconds
+from broker.cli.arguments import add_action, client, seconds
 from broker.cli.client.client import Client
 from broker.cli.client.errors import BrokerError, ClientError
 from broker.cli.client.group_admin import Group, Member, delete_group, describe_group, list_groups
@@ -57,9 +56,9 @@ _CLEAR: Final = "\x1b[2J"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
 
-    _action(actions, "list", _list, "list all groups")
+    add_action(actions, "list", _list, "list all groups")
 
-    describe = _action(actions, "describe", _describe, "show how far groups have read, and who reads")
+    describe = add_action(actions, "describe", _describe, "show how far groups have read, and who reads")
     describe.add_argument("groups", metavar="GROUP", nargs="*")
     describe.add_argument("--all-groups", action="store_true", help="every group that there is")
     shown = describe.add_mutually_exclusive_group()
@@ -72,19 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--interval", metavar="SECONDS", type=seconds, default=1.0, help="how often --watch looks (default: 1)"
     )
 
-    delete = _action(actions, "delete", _delete, "delete groups without members, and their offsets")
+    delete = add_action(actions, "delete", _delete, "delete groups without members, and their offsets")
     delete.add_argument("groups", metavar="GROUP", nargs="+")
 
-    reset = _action(actions, "reset-offsets", reset_offsets.reset, "move how far a group has read")
+    reset = add_action(actions, "reset-offsets", reset_offsets.reset, "move how far a group has read")
     reset_offsets.add_arguments(reset)
-
-
-def _action(actions: Any, name: str, act: Callable[..., int], summary: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary)
-    parser.set_defaults(act=act)
-    add_connection(parser)
-    add_json(parser)
-    return parser
 
 
 @ends_quietly

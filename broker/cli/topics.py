@@ -6,7 +6,7 @@ import argparse
 import base64
 from typing import Any, Final
 
-from broker.cli.arguments import add_connection, add_json, assignment, at_least, client
+from broker.cli.arguments import add_action, assignment, at_least, client
 from broker.cli.client.client import Client, TopicPartition
 from broker.cli.client.errors import BrokerError, check
 from broker.cli.client.offsets import begin_and_end
@@ -77,37 +77,29 @@ _CONFIGS: Final = {"name": "CONFIG", "value": "VALUE", "source": "SET-BY"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
 
-    list_ = _action(actions, "list", _list, "list all topics")
+    list_ = add_action(actions, "list", _list, "list all topics")
     list_.add_argument("--exclude-internal", action="store_true", help="leave out topics that the broker itself uses")
 
-    create = _action(actions, "create", _create, "create topics")
+    create = add_action(actions, "create", _create, "create topics")
     create.add_argument("topics", metavar="TOPIC", nargs="+")
     create.add_argument("--partitions", metavar="N", type=at_least(1), default=_BROKERS_CHOICE)
     create.add_argument("--replication-factor", metavar="N", type=at_least(1), default=_BROKERS_CHOICE)
     create.add_argument("--config", metavar="KEY=VALUE", type=assignment, action="append", default=[])
     create.add_argument("--if-not-exists", action="store_true", help="a topic that exists is no error")
 
-    describe = _action(actions, "describe", _describe, "show partitions, leaders, offsets and settings")
+    describe = add_action(actions, "describe", _describe, "show partitions, leaders, offsets and settings")
     describe.add_argument("topics", metavar="TOPIC", nargs="*", help="all if none is named")
     describe.add_argument("--all-configs", action="store_true", help="defaults too, not only what was set on the topic")
 
-    delete = _action(actions, "delete", _delete, "delete topics with all their records")
+    delete = add_action(actions, "delete", _delete, "delete topics with all their records")
     delete.add_argument("topics", metavar="TOPIC", nargs="+")
     delete.add_argument("--if-exists", action="store_true", help="a topic that does not exist is no error")
 
-    alter = _action(actions, "alter", _alter, "add partitions, change settings")
+    alter = add_action(actions, "alter", _alter, "add partitions, change settings")
     alter.add_argument("topics", metavar="TOPIC", nargs=1)
     alter.add_argument("--partitions", metavar="N", type=at_least(1), help="how many there shall be, more than now")
     alter.add_argument("--set", metavar="KEY=VALUE", type=assignment, action="append", default=[])
     alter.add_argument("--unset", metavar="KEY", action="append", default=[], help="back to the broker's default")
-
-
-def _action(actions: Any, name: str, act: Any, summary: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary)
-    parser.set_defaults(act=act)
-    add_connection(parser)
-    add_json(parser)
-    return parser
 
 
 @ends_quietly
