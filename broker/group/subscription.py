@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection
 
 from broker.group.group import Group
+from protocol.consumer_protocol import ConsumerProtocolSubscription, read_with_version
+from protocol.errors import ProtocolError
 
 
 def subscribed_topics(group: Group) -> Collection[str] | None:
@@ -22,18 +23,8 @@ def subscribed_topics(group: Group) -> Collection[str] | None:
 
 
 def topics_of(subscription: bytes) -> list[str] | None:
-    """Every version begins with the version and the names; a subscription that does not is none of Kafka's."""
-    topics: list[str] = []
+    """None if it is no consumer's subscription."""
     try:
-        _, count = struct.unpack_from(">hi", subscription)
-        position = 6
-        for _ in range(count):
-            (length,) = struct.unpack_from(">h", subscription, position)
-            position += 2
-            if not 0 <= length <= len(subscription) - position:
-                return None
-            topics.append(subscription[position : position + length].decode())
-            position += length
-    except (struct.error, UnicodeDecodeError):
+        return read_with_version(ConsumerProtocolSubscription, subscription).topics
+    except ProtocolError:
         return None
-    return topics
