@@ -275,6 +275,9 @@ class AioKafkaGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
         return adapted_records(batches)
 
     def assignment(self) -> set[Partition]:
+        return self._loop.run(self._assignment())
+
+    async def _assignment(self) -> set[Partition]:
         return set(pairs(self._consumer.assignment()))
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:

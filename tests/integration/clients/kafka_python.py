@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import queue
+import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import kafka
@@ -201,26 +205,48 @@ class KafkaPythonConsumer(Consumer):
 
 
 class KafkaPythonGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
+    """Polled all the time, by a thread of its own.
+
+    A join whose answer comes while nobody polls is not taken up but begun anew (kafka-python 3.0.12). With members that
+    are polled in turn that would go on and on.
+    """
+
     def __init__(self, consumer: KafkaConsumer) -> None:
         super().__init__()
         self._consumer = consumer
+        self._subscriptions: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._records: queue.SimpleQueue[list[ConsumerRecord]] = queue.SimpleQueue()
+        self._assignment: set[Partition] = set()
+        self._is_closing = threading.Event()
+        self._executor = ThreadPoolExecutor(1)
+        self._polling = self._executor.submit(self._poll_until_closing)
+
+    def _poll_until_closing(self) -> None:
+        while not self._is_closing.is_set():
+            with contextlib.suppress(queue.Empty):
+                self._consumer.subscribe(**self._subscriptions.get_nowait(), listener=self)
+            self._records.put(adapted_records(self._consumer.poll(timeout_ms=POLL_SECONDS * 1000)))
+            self._assignment = set(pairs(self._consumer.assignment()))
+            # A join because of new metadata is even forgotten, if its answer comes then.
+            if self._consumer._coordinator._join_task is not None:
+                self._consumer._coordinator.request_rejoin()
 
     def subscribe(self, *topics: str) -> None:
-        self._consumer.subscribe(topics, listener=self)
+        self._subscriptions.put({"topics": topics})
 
     def subscribe_pattern(self, pattern: str) -> None:
-        self._consumer.subscribe(pattern=pattern, listener=self)
+        self._subscriptions.put({"pattern": pattern})
 
     def poll(self) -> list[ConsumerRecord]:
-        records = adapted_records(self._consumer.poll(timeout_ms=GROUP_POLL_SECONDS * 1000))
-        # Where it joins again because of new metadata, and a poll's time runs out between the leader's assignment and
-        # its answer, it forgets about both (kafka-python 3.0.12) and would be without partitions for ever.
-        if self._consumer._coordinator._join_task is not None:
-            self._consumer._coordinator.request_rejoin()
-        return records
+        if self._polling.done():
+            self._polling.result()
+        try:
+            return self._records.get(timeout=GROUP_POLL_SECONDS)
+        except queue.Empty:
+            return []
 
     def assignment(self) -> set[Partition]:
-        return set(pairs(self._consumer.assignment()))
+        return self._assignment
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         self.assigned += pairs(assigned)
@@ -229,6 +255,8 @@ class KafkaPythonGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
         self.revoked += pairs(revoked)
 
     def close(self) -> None:
+        self._is_closing.set()
+        self._executor.shutdown()
         self._consumer.close()
 
 
