@@ -92,7 +92,7 @@ class Broker:
                 folder,
                 node_id=self.config.node_id,
                 cluster_id=self.cluster.cluster_id,
-                config_of=self._log_config_of,
+                config_of=cache(self._log_config_of),  # once a topic, however many partitions it has
                 now_ms=self.clock.now_ms(),
             )
         except (OSError, StorageError) as error:
