@@ -89,8 +89,9 @@ class Membership:
         if not error and group is None and request.member_id == NO_MEMBER:
             # Even if it does not take this member: a group begins with the first wish to join it.
             group = self._groups[request.group_id] = Group(request.group_id, self._now_ms())
+            record = group_metadata_record(group, group.state_since_ms, {})
             self._join(group, request, client, answer)
-            return Decision([group_metadata_record(group, group.state_since_ms, {})])
+            return Decision([record])
         if error or group is None:
             answer(join_error(error or ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return NOTHING_TO_DO

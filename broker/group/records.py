@@ -21,11 +21,12 @@ from protocol.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from protocol.schema import ZERO_UUID
 
 _OFFSET_KEY: Final = b"\0\1"
 _LEGACY_OFFSET_KEY: Final = b"\0\0"
 _GROUP_KEY: Final = b"\0\2"
-_OFFSET_VALUE_VERSION: Final = 3
+_OFFSET_VALUE_VERSION: Final = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 _GROUP_VALUE_VERSION: Final = 3
 
@@ -38,6 +39,7 @@ class CommittedOffset(NamedTuple):
     metadata: str
     commit_timestamp: int
     expire_timestamp: int = -1  # set by clients before version 5 of OffsetCommit
+    topic_id: bytes = ZERO_UUID
 
 
 def offset_record(group: str, topic: str, partition: int, committed: CommittedOffset | None) -> CoordinatorRecord:
@@ -53,6 +55,7 @@ def offset_record(group: str, topic: str, partition: int, committed: CommittedOf
         metadata=committed.metadata,
         commit_timestamp=committed.commit_timestamp,
         expire_timestamp=committed.expire_timestamp,
+        topic_id=committed.topic_id,
     )
     return CoordinatorRecord(key, version.to_bytes(2, "big") + encode(value, version))
 
@@ -103,7 +106,12 @@ def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
 def read_offset(value: bytes) -> CommittedOffset:
     found = decode(OffsetCommitValue, _version(value), value[2:])
     return CommittedOffset(
-        found.offset, found.leader_epoch, found.metadata, found.commit_timestamp, found.expire_timestamp
+        found.offset,
+        found.leader_epoch,
+        found.metadata,
+        found.commit_timestamp,
+        found.expire_timestamp,
+        found.topic_id,
     )
 
 

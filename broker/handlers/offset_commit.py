@@ -52,6 +52,7 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> No
                     wanted.committed_metadata or "",
                     now_ms,
                     expires,
+                    image.topic_id,
                 )
                 offsets.append(((image.name, wanted.partition_index), committed))
 

@@ -8,11 +8,21 @@ from broker.group.shard import read_record
 from protocol.errors import ProtocolError
 
 
-def test_an_offset_is_a_key_of_version_1_and_a_value_of_version_3():
-    record = offset_record("g", "t", 7, CommittedOffset(42, 3, "meta", 1000))
+TOPIC_ID = bytes(range(16))
+
+
+def test_an_offset_is_a_key_of_version_1_and_a_value_of_version_4():
+    committed = CommittedOffset(42, 3, "meta", 1000, topic_id=TOPIC_ID)
+    record = offset_record("g", "t", 7, committed)
     assert record.key == b"\0\1" + b"\0\1g" + b"\0\1t" + b"\0\0\0\7"
-    assert record.value == b"\0\3" + (42).to_bytes(8, "big") + b"\0\0\0\3" + b"\0\4meta" + (1000).to_bytes(8, "big")
-    assert read_offset(record.value) == CommittedOffset(42, 3, "meta", 1000)
+    fields = (42).to_bytes(8, "big") + b"\0\0\0\3" + b"\5meta" + (1000).to_bytes(8, "big")
+    assert record.value == b"\0\4" + fields + b"\1\0\x10" + TOPIC_ID
+    assert read_offset(record.value) == committed
+
+
+def test_an_offset_as_older_brokers_wrote_it_is_read_too():
+    value = b"\0\3" + (42).to_bytes(8, "big") + b"\0\0\0\3" + b"\0\4meta" + (1000).to_bytes(8, "big")
+    assert read_offset(value) == CommittedOffset(42, 3, "meta", 1000)
 
 
 def test_an_offset_with_an_expiry_of_its_own_is_a_value_of_version_1():

@@ -1,0 +1,216 @@
+"""What groups leave in __consumer_offsets: Kafka's own tools read it, and one broker loads what the other wrote.
+
+The same story is told to both brokers, so that each record which one has written has its counterpart in the other.
+"""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from protocol.api import ApiKey
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from tests.support import group_requests as requests
+from tests.support.apache_kafka import ApacheKafka, run_tool
+from tests.support.broker_process import BrokerProcess
+from tests.support.dump_log import dump_log
+from tests.support.group_side import GroupSide
+
+pytestmark = pytest.mark.java
+
+SETTINGS = {
+    "node.id": "1",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+GROUPS = ["workers", "static", "left", "simple", "deleted", "aged"]
+LONG = {"session_timeout_ms": 1_800_000}
+PARTITION = "__consumer_offsets-0"
+SEGMENT = "00000000000000000000.log"
+FORMATTERS = ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"]
+
+
+def tell(side: GroupSide) -> None:
+    """A story that leaves records of every kind."""
+    topic = side.topic("t")
+    side.begin("workers", 9)
+    side.stable("A", "B", **LONG)
+    side.commit((topic, 0, 5), (topic, 1, 6), who="A", generation=2, metadata="half way", leader_epoch=0)
+    side.commit((topic, 0, 7), who="A", generation=2)
+    side.begin("static", 9)
+    side.stable("A", group_instance_id="a", **LONG)
+    del side.ids["A"]
+    side.join("A", group_instance_id="a", **LONG)
+    side.begin("left", 9)
+    side.stable("A")
+    side.commit((topic, 0, 8), who="A", generation=1)
+    side.leave("A")
+    side.begin("simple", 9)
+    side.commit((topic, 0, 9), (topic, 2, 10), metadata="caf\N{LATIN SMALL LETTER E WITH ACUTE}")
+    side.delete_offsets(("t", 2))
+    side.begin("deleted", 9)
+    side.commit((topic, 0, 11))
+    side.delete()
+    side.begin("aged", 3)
+    side.commit((topic, 0, 12), retention_time_ms=3_600_000)
+
+
+# What the story says of offsets: the group, the partition, and the offset, which is none when it was deleted.
+COMMITTED = [
+    ("workers", 0, 5),
+    ("workers", 1, 6),
+    ("workers", 0, 7),
+    ("left", 0, 8),
+    ("simple", 0, 9),
+    ("simple", 2, 10),
+    ("simple", 2, None),
+    ("deleted", 0, 11),
+    ("deleted", 0, None),
+    ("aged", 0, 12),
+]
+# And of groups: the generation, and what each member was assigned, in base64.
+GENERATIONS = [
+    ("workers", 0, []),
+    ("workers", 1, ["QQ=="]),
+    ("workers", 2, ["QQ==", "Qg=="]),
+    ("static", 0, []),
+    ("static", 1, ["QQ=="]),
+    ("static", 1, ["QQ=="]),
+    ("left", 0, []),
+    ("left", 1, ["QQ=="]),
+    ("left", 2, []),
+    ("deleted", None, None),
+]
+
+
+def ready(side: GroupSide) -> None:
+    """Nothing tells a client that a coordinator has made its topic and loaded it; asking is all there is."""
+    while side.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(0, "g"), 0).error_code:
+        pass
+    while side.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["g"]), 0).groups[0].error_code:
+        pass
+
+
+def groups_and_offsets(side: GroupSide) -> object:
+    side.begin("any", 9)
+    described = side.describe(*GROUPS)
+    side.ids = {member.member_id: member.member_id for group in described.groups for member in group.members}
+    return side.comparable([described, side.fetch_groups(dict.fromkeys(GROUPS))])
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where both brokers wrote, what Apache Kafka knew at last, and what the console consumer read from Barnabas."""
+
+    kafka: Path
+    barnabas: Path
+    known_to_kafka: object
+    printed: dict[str, list[dict]]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    data = tmp_path_factory.mktemp("data")
+    with BrokerProcess(data, settings=SETTINGS) as barnabas:
+        side = GroupSide(barnabas.port)
+        ready(side)
+        tell(side)
+        side.close()
+        printed = {name: console_consumer(barnabas, name) for name in FORMATTERS}
+    folder = tmp_path_factory.mktemp("apache-kafka")
+    with ApacheKafka(SETTINGS, directory=folder) as kafka:
+        side = GroupSide(kafka.port)
+        ready(side)
+        tell(side)
+        known = groups_and_offsets(side)
+        side.close()
+    return Told(kafka.data_directory, data, known, printed)
+
+
+def console_consumer(broker: BrokerProcess, formatter: str) -> list[dict]:
+    """What the console consumer prints of all records: JSON after JSON, not even a space in between."""
+    done = run_tool(
+        "kafka-console-consumer",
+        *("--bootstrap-server", broker.bootstrap),
+        *("--topic", "__consumer_offsets", "--partition", "0", "--offset", "earliest"),
+        *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}"),
+        *("--max-messages", str(len(COMMITTED) + len(GENERATIONS))),
+    )
+    decoder, text, found = json.JSONDecoder(), done.stdout.strip(), []
+    while text:
+        value, end = decoder.raw_decode(text)
+        found.append(value)
+        text = text[end:].lstrip()
+    return found
+
+
+def test_the_console_consumer_prints_the_offsets_that_were_committed(told):
+    found = told.printed["OffsetsMessageFormatter"]
+    assert {record["key"]["data"]["topic"] for record in found} == {"t"}
+    assert [
+        (
+            record["key"]["data"]["group"],
+            record["key"]["data"]["partition"],
+            record["value"] and record["value"]["data"]["offset"],
+        )
+        for record in found
+    ] == COMMITTED
+    first = found[0]["value"]["data"]
+    assert (first["metadata"], first["leaderEpoch"]) == ("half way", 0)
+
+
+def test_the_console_consumer_prints_the_generations_of_groups(told):
+    found = told.printed["GroupMetadataMessageFormatter"]
+    assert [
+        (
+            record["key"]["data"]["group"],
+            record["value"] and record["value"]["data"]["generation"],
+            record["value"] and [member["assignment"] for member in record["value"]["data"]["members"]],
+        )
+        for record in found
+    ] == GENERATIONS
+
+
+PAYLOAD = re.compile(r"\| offset: (\d+) .* key: (.*) payload: (.*)")
+GIVEN_ID = re.compile(r'"[a-z]+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"')
+TIME = re.compile(r'"\w+Timestamp":\d+')
+TOPIC_ID = re.compile(r'"topicId":"[^"]{22}"')
+
+
+def records(folder: Path) -> list[tuple[str, str, object]]:
+    """Offset, key and value of every record, without what each broker chooses: times, topic ids and members' ids."""
+    found = PAYLOAD.findall(dump_log([folder / PARTITION / SEGMENT], "--offsets-decoder"))
+    return [(offset, key, comparable(value)) for offset, key, value in found]
+
+
+def comparable(value: str) -> object:
+    if value == "<DELETE>":
+        return value
+    for pattern, instead in ((GIVEN_ID, '"an id"'), (TIME, '"a": "time"'), (TOPIC_ID, '"a": "topic id"')):
+        value = pattern.sub(instead, value)
+    found = json.loads(value)
+    # Apache Kafka keeps members in the order of their hash codes.
+    found["data"].get("members", []).sort(key=lambda member: member["assignment"])
+    return found
+
+
+def test_kafka_dump_log_finds_the_same_records_in_both_logs(told):
+    assert records(told.barnabas) == records(told.kafka)
+
+
+def test_groups_that_apache_kafka_wrote_are_loaded(told, tmp_path):
+    with BrokerProcess(tmp_path, settings=SETTINGS) as barnabas:
+        side = GroupSide(barnabas.port)
+        ready(side)
+        side.close()
+    (tmp_path / ".kafka_cleanshutdown").unlink()  # so that what is put in its place is looked at
+    shutil.copy(told.kafka / PARTITION / SEGMENT, tmp_path / PARTITION / SEGMENT)
+    with BrokerProcess(tmp_path, settings=SETTINGS) as barnabas:
+        side = GroupSide(barnabas.port)
+        ready(side)
+        assert groups_and_offsets(side) == told.known_to_kafka
+        side.close()
