@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
+import time
 import uuid
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import NewTopic
@@ -69,9 +72,21 @@ class BroadcastAssignor(_Assignor):
         return subscribers
 
 
-def _is_stable(admin: KafkaAdminClient, group: str, members: int) -> bool:
-    described = admin.describe_groups([group])[group]
-    return described["group_state"] == "Stable" and len(described["members"]) == members
+def _read(consumer: KafkaConsumer, is_over: threading.Event) -> None:
+    """A consumer takes part in its group's rebalances while it is polled."""
+    while not is_over.is_set():
+        consumer.poll(500)
+    consumer.close()
+
+
+def _assignments(admin: KafkaAdminClient, group: str, members: int) -> list[list[int]]:
+    """Ask until so many members have shared out the topic; returns the partitions of each."""
+    while True:
+        described = admin.describe_groups([group])[group]
+        if described["group_state"] == "Stable" and len(described["members"]) == members:
+            shares = [member["member_assignment"]["assigned_partitions"] for member in described["members"]]
+            return [[number for topic in share for number in topic["partitions"]] for share in shares]
+        time.sleep(0.1)
 
 
 def main(bootstrap: str) -> None:
@@ -80,18 +95,21 @@ def main(bootstrap: str) -> None:
     admin.create_topics([NewTopic(topic, num_partitions=6, replication_factor=1)])
     for assignor in (RandomAssignor, BroadcastAssignor):
         group = f"{topic}-{assignor.name}"
-        consumers = [
-            KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, partition_assignment_strategy=[assignor])
-            for _ in range(2)
-        ]
-        while not _is_stable(admin, group, len(consumers)):
-            for consumer in consumers:  # a consumer takes part in its group's rebalances while it is polled
-                consumer.poll(100)
-        for number, consumer in enumerate(consumers):
-            partitions = sorted(partition.partition for partition in consumer.assignment())
-            print(f"{assignor.name:9}  member {number}: {partitions}")
-        for consumer in consumers:
-            consumer.close()
+        is_over = threading.Event()
+        with ThreadPoolExecutor() as threads:
+            for _ in range(2):
+                consumer = KafkaConsumer(
+                    topic,
+                    bootstrap_servers=bootstrap,
+                    group_id=group,
+                    partition_assignment_strategy=[assignor],
+                    heartbeat_interval_ms=300,  # how soon it hears that another member has come
+                )
+                consumer.topics()  # who leads the group has to know the topic's partitions
+                threads.submit(_read, consumer, is_over)
+            for number, partitions in enumerate(_assignments(admin, group, members=2)):
+                print(f"{assignor.name:9}  member {number}: {partitions}")
+            is_over.set()
     admin.delete_topics([topic])
     admin.close()
 
