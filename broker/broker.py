@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections.abc import Coroutine, Sequence
+from functools import cache
 from typing import Any, Final
 
 import structlog
