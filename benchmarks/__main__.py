@@ -7,11 +7,12 @@ from importlib import import_module
 # Each is a module with a function `main` that measures and prints.
 BENCHMARKS = {
     "codec": "benchmarks.codec",
+    "storage": "benchmarks.storage",
     "startup": "benchmarks.startup",
     "broker": "benchmarks.broker.run",
 }
 # Those whose `main` takes `quick`, to do less of everything.
-HAVE_QUICK = ["broker"]
+HAVE_QUICK = ["storage", "broker"]
 
 
 def main(arguments: list[str]) -> None:
