@@ -179,3 +179,10 @@ def delete_offsets(group: str, *partitions: tuple[str, int]) -> OffsetDeleteRequ
             for topic, parts in groupby(partitions, key=lambda part: part[0])
         ],
     )
+
+
+def assignment(topic: str, *partitions: int) -> bytes:
+    """What a consumer is assigned, of one topic: version, partitions, no data of its own."""
+    indexes = b"".join(index.to_bytes(4, "big") for index in partitions)
+    name = len(topic).to_bytes(2, "big") + topic.encode()
+    return b"\0\0" + b"\0\0\0\1" + name + len(partitions).to_bytes(4, "big") + indexes + b"\xff\xff\xff\xff"
