@@ -132,16 +132,22 @@ def test_a_new_topic_matches_a_pattern(client: Client, topic: str, group: Group)
     group.poll_until_shared(partitions_of(topic, count=4) | partitions_of(f"{topic}-new", count=2))
 
 
-def test_a_static_member_comes_back_to_what_it_had(client: Client, topic: str, group: Group, broker: BrokerProcess):
-    names: list[dict[str, str | int]] = [{"group.instance.id": "one"}, {"group.instance.id": "two"}]
-    one, two = (group.join(client, topic, settings=name) for name in names)
-    shares = group.poll_until_shared(partitions_of(topic, count=4))
+@pytest.mark.parametrize("returning", ["leader", "follower"])
+def test_a_static_member_comes_back_to_what_it_had(
+    client: Client, topic: str, group: Group, broker: BrokerProcess, returning: str
+):
+    leader = group.join(client, topic, settings={"group.instance.id": "leader"})
+    group.poll_until_shared(partitions_of(topic, count=4))
+    follower = group.join(client, topic, settings={"group.instance.id": "follower"})
+    group.poll_until_shared(partitions_of(topic, count=4))
+    stays, leaves = (follower, leader) if returning == "leader" else (leader, follower)
+    shares = [stays.assignment(), leaves.assignment()]
+    told_before = (list(stays.assigned), list(stays.revoked))
     generations_before = generations(broker, group)
-    told_before = (list(one.assigned), list(one.revoked))
 
-    group.leave(two)
-    group.join(client, topic, settings=names[1])
+    group.leave(leaves)
+    group.join(client, topic, settings={"group.instance.id": returning})
 
     assert group.poll_until_shared(partitions_of(topic, count=4)) == shares
-    assert (one.assigned, one.revoked) == told_before
+    assert (stays.assigned, stays.revoked) == told_before
     assert generations(broker, group) == generations_before
