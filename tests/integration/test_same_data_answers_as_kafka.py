@@ -39,7 +39,12 @@ from tests.support.side_by_side import Side, SideBySide
 
 pytestmark = pytest.mark.java
 
-SETTINGS = {"node.id": "1", "auto.create.topics.enable": "false", "log.retention.ms": "-1"}
+SETTINGS = {
+    "node.id": "1",
+    "auto.create.topics.enable": "false",
+    "log.retention.ms": "-1",
+    "transaction.partition.verification.enable": "false",  # so that there are transactions without a coordinator
+}
 PRODUCE_VERSIONS = range(3, 14)
 FETCH_VERSIONS = range(4, 19)
 
@@ -404,6 +409,26 @@ def test_a_fetch_session_by_name_is_none_by_id(brokers, first, then):
         )
         yield answer
         yield side.ask(ApiKey.FETCH, fetch(session_id=answer.session_id, session_epoch=1), then)
+
+    brokers.play(scenario)
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_reading_while_a_transaction_is_open(brokers, version):
+    def scenario(side: Side):
+        if not side.has_topic("transaction"):
+            side.create_topic("transaction")
+            inside = idempotent(b"in it", sequence=0, timestamp=2_000_000, transactional=True)
+            for records in (ONE, inside, batch(b"after", timestamp=3_000_000)):
+                request = produce(("transaction", 0, records), transactional_id="x")
+                yield side.ask(ApiKey.PRODUCE, request, 9)
+        for isolation_level in (0, 1):
+            for offset in range(5):
+                name = side.name("transaction", version >= 13)
+                yield side.ask(ApiKey.FETCH, fetch((name, 0, offset), isolation_level=isolation_level), version)
+            for timestamp in (-1, -2, -3, 1_500_000, 2_500_000):
+                request = list_offsets(("transaction", 0, timestamp), isolation_level=isolation_level)
+                yield side.ask(ApiKey.LIST_OFFSETS, request, min(version, 11))
 
     brokers.play(scenario)
 
