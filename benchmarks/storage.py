@@ -19,6 +19,7 @@ from typing import Self
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import CompressionType
 from storage.cleaner.cleaner import Cleaner
+from storage.cleaner.work import here
 from storage.config import LogConfig
 from storage.log import Log
 from storage.log_directory import LogDirectory
@@ -167,7 +168,7 @@ def _fill_with_keys(log: Log, records: int, batch_records: int, codec: Compressi
 
 
 def _compact(log: Log) -> None:
-    cleaning = Cleaner({SOME: log}).choose(NOW)
+    cleaning = Cleaner({SOME: log}, start_work=here).choose(NOW)
     if cleaning is None:
         raise RuntimeError("there is nothing to compact")
     for step in cleaning.steps():

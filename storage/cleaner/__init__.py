@@ -11,7 +11,7 @@ known to be on disk, and before anything younger than `min.compaction.lag.ms`.
     batch_cleaner  what stays of a batch
     record_scan    keys and records in the bytes of a batch, as fast as Python goes
     rewrite        the work itself: segments in, compacted segments out
-    child          the same in a process of its own
+    work           where that is done: in a process of its own
     pace           how fast, and whether to stop
     cleaner        all of it together, one step after the other
 

@@ -12,7 +12,6 @@ stays, the rest is forgotten, and of every key the log still has the last record
 
 import contextlib
 import math
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -21,9 +20,9 @@ import structlog
 
 from protocol.records.errors import RecordsError
 from storage.cleaner.cleanable import CleanableSection, cleanable_section
-from storage.cleaner.pace import Pace
 from storage.cleaner.plan import DEDUPE_BUFFER_SIZE, plan_cleaning
-from storage.cleaner.rewrite import CleanedSegment, CleaningStats, clean
+from storage.cleaner.rewrite import CleanedSegment, CleaningStats
+from storage.cleaner.work import StartWork, in_child
 from storage.errors import CleaningAborted, CorruptFile, LogFailure
 from storage.file_names import CLEANED, offset_file
 from storage.filesystem import FileSystem
@@ -50,10 +49,12 @@ class Cleaner:
         logs: Mapping[TopicPartition, Log],
         config: CleanerConfig | None = None,
         file_system: FileSystem | None = None,
+        start_work: StartWork = in_child,
     ) -> None:
         """`logs` are looked at anew whenever one is chosen."""
         self.config = config or CleanerConfig()
         self.file_system = file_system or FileSystem()
+        self.start_work = start_work
         # Logs in which something is damaged. Until a restart they are left alone.
         self.uncleanable: set[Log] = set()
         self._logs = logs
@@ -106,14 +107,15 @@ class Cleaning:
         # What has been done, once it is.
         self.stats: CleaningStats | None = None
         self._cleaner = cleaner
-        self._plan = plan_cleaning(log, section, now_ms, cleaner.config.dedupe_buffer_size)
+        config = cleaner.config
+        plan = plan_cleaning(log, section, now_ms, config.dedupe_buffer_size)
+        self._work = cleaner.start_work(plan, config.io_max_bytes_per_second, cleaner.file_system)
         self._segments = {segment.base_offset: segment for segment in log.segments}
         self._truncations = log.truncations
-        self._stop = threading.Event()
 
     def stop(self) -> None:
         """Let the step under way end soon, and be the last. May be called on any thread."""
-        self._stop.set()
+        self._work.stop()
 
     def steps(self) -> Iterator[Step[object]]:
         try:
@@ -126,13 +128,11 @@ class Cleaning:
             logger.error("log cannot be compacted", partition=str(self.log.topic_partition), error=str(error))
             self._cleaner.uncleanable.add(self.log)
         finally:
-            self._stop.set()
+            self._work.stop()
 
     def _steps(self) -> Iterator[Step[object]]:
-        pace = Pace(self._cleaner.config.io_max_bytes_per_second, self._stop)
-        work = clean(self._plan, pace, self._cleaner.file_system)
         while True:
-            step = Step(lambda: next(work))
+            step = Step(self._work.next)
             yield step
             cleaned = step.result
             if isinstance(cleaned, CleaningStats):

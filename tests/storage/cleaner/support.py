@@ -10,6 +10,7 @@ from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.record import Record, read_records
 from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning
 from storage.cleaner.rewrite import CleaningStats
+from storage.cleaner.work import here
 from storage.config import LogConfig
 from storage.filesystem import FileSystem
 from storage.log import Log
@@ -64,7 +65,7 @@ def transaction(
 
 
 def cleaning_of(log: Log, now_ms: int = NOW, **config: Any) -> Cleaning:
-    cleaning = Cleaner({PARTITION: log}, CleanerConfig(**config), NoSync()).choose(now_ms)
+    cleaning = Cleaner({PARTITION: log}, CleanerConfig(**config), NoSync(), here).choose(now_ms)
     assert cleaning is not None, "there is nothing to compact"
     return cleaning
 

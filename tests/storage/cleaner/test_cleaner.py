@@ -12,6 +12,7 @@ from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from storage.cleaner.cleaner import Cleaner, CleanerConfig
+from storage.cleaner.work import here
 from storage.config import LogConfig, TimestampType
 from storage.file_names import CLEANED, DELETED, SWAP
 from storage.log import Log
@@ -454,7 +455,7 @@ def test_a_damaged_log_is_left_alone_from_then_on(log: Log, tmp_path: Path) -> N
         file.seek(65)
         file.write(b"\xff")
     before = (tmp_path / "topic-0" / "00000000000000000000.log").read_bytes()
-    cleaner = Cleaner({PARTITION: log})
+    cleaner = Cleaner({PARTITION: log}, start_work=here)
     cleaning = cleaner.choose(NOW)
     assert cleaning is not None
     for step in cleaning.steps():
@@ -608,7 +609,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     log = dirty(tmp_path)
     disk = FaultyFileSystem()
     disk.write_error = OSError(errno.ENOSPC, "No space left on device")
-    cleaner = Cleaner({PARTITION: log}, CleanerConfig(), disk)
+    cleaner = Cleaner({PARTITION: log}, CleanerConfig(), disk, here)
     cleaning = cleaner.choose(NOW)
     assert cleaning is not None
     for step in cleaning.steps():
