@@ -218,6 +218,19 @@ def test_produce_that_is_answered_otherwise(brokers, case):
     assert [answer(brokers.kafka), answer(brokers.barnabas)] == expected
 
 
+def test_a_partition_twice_in_one_produce_is_appended_twice(brokers):
+    """Apache Kafka keeps the last of the two, and drops the other without a word."""
+
+    def appended(side: Side):
+        side.create_topic("twice")
+        response = side.ask(ApiKey.PRODUCE, produce(("twice", 0, ONE), ("twice", 0, THREE)), 9)
+        end = side.ask(ApiKey.LIST_OFFSETS, list_offsets(("twice", 0, LATEST)), 7).topics[0].partitions[0].offset
+        return [answer.base_offset for answer in response.responses[0].partition_responses], end
+
+    assert appended(brokers.kafka) == ([0], 3)
+    assert appended(brokers.barnabas) == ([0, 1], 4)
+
+
 # What one request asks for, given the name (or id) of a topic with two partitions.
 PRODUCE_REQUESTS = {
     "two partitions": lambda t: produce((t, 0, ONE), (t, 1, THREE)),

@@ -310,9 +310,10 @@ class TestTheDisk:
 
     async def test_with_flush_messages_the_answer_waits_for_the_sync(self, tmp_path):
         disk = HeldFileSystem()
-        async with running(tmp_path, file_system=disk) as broker, connected(broker.server) as client:
-            await create_topic(broker, "t", partitions=2, flush_messages=1)
-            await create_topic(broker, "hasty")
+        settings = {"log_flush_interval_messages": 1}
+        async with running(tmp_path, file_system=disk, **settings) as broker, connected(broker.server) as client:
+            await create_topic(broker)
+            await create_topic(broker, "hasty", flush_messages=1000)
             with disk.held():
                 client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), VERSION, correlation_id=1))
                 answer = asyncio.create_task(client.answer(ApiKey.PRODUCE, VERSION))
