@@ -40,8 +40,9 @@ class SegmentCheck:
         self.base_offset = base_offset
         self.path = offset_file(folder, base_offset, LOG_SUFFIX + suffix)
         self.problems: list[Problem] = []
-        # Whether all of the file is sound batches.
+        # Whether all of the file is sound batches, and whether there are any.
         self.is_whole = True
+        self._is_empty = True
         self._suffix = suffix
         self._deep = deep
         self._cut_short: list[Problem] = []
@@ -70,6 +71,7 @@ class SegmentCheck:
                     message = f"{error}; {len(data) - position} bytes from here on cannot be read"
                     self._report(self.path, position, message)
                     return
+                self._is_empty = False
                 last_offset = header.last_offset
                 if position in self._last_offsets:
                     self._last_offsets[position] = last_offset
@@ -112,6 +114,7 @@ class SegmentCheck:
 
     def check_indexes(self, *, complete: bool) -> None:
         """Every entry must say what is so. If the indexes are `complete`, nothing that matters may be missing."""
+        complete = complete and not self._is_empty
         self.problems += self._cut_short
         self._check_offset_index(complete)
         self._check_time_index(complete)
