@@ -169,6 +169,13 @@ def test_the_delete_horizon_takes_the_place_of_the_base_timestamp(log: Log) -> N
     assert first.max_timestamp == NOW + 2
 
 
+def test_a_batch_with_a_delete_horizon_knows_the_latest_time_of_what_is_left_in_it(log: Log) -> None:
+    append(log, memoryview(build_batch([NewRecord(NOW + 5, b"a", b"1"), NewRecord(NOW, b"b", None)])))
+    put(log, (b"a", b"2"), timestamp=NOW + 1)
+    compact(log)
+    assert [header.max_timestamp for header in headers(log)] == [NOW, NOW + 1]
+
+
 def test_the_delete_horizon_is_set_once(log: Log) -> None:
     put(log, (b"a", None), (b"b", b"1"))
     compact(log, NOW)
@@ -413,6 +420,20 @@ def test_what_does_not_fit_into_memory_is_left_for_the_next_time(log: Log) -> No
         rounds += 1
     assert 2 <= rounds < 20
     assert contents(log) == [(b"key %d" % number, b"1") for number in range(50)]
+
+
+def test_a_segment_that_ends_in_a_gap_is_compacted_to_its_end(tmp_path: Path) -> None:
+    log = compacted_log(tmp_path, segment_bytes=100)
+    for base_offset in (0, 10, 20):
+        gappy = keyed((b"a", b"%d" % base_offset), base_offset=base_offset, partition_leader_epoch=0)
+        log.append_as_follower(gappy, now_ms=NOW)
+    log.update_high_watermark(log.end_offset)
+    flush_log(log)
+    cleaning = cleaning_of(log)
+    for step in cleaning.steps():
+        step()
+    assert contents(log) == [(b"a", b"10"), (b"a", b"20")]
+    assert log.first_dirty_offset == 20
 
 
 def test_one_batch_fits_always(log: Log) -> None:
