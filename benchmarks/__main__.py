@@ -9,10 +9,11 @@ BENCHMARKS = {
     "codec": "benchmarks.codec",
     "storage": "benchmarks.storage",
     "startup": "benchmarks.startup",
+    "groups": "benchmarks.groups",
     "broker": "benchmarks.broker.run",
 }
 # Those whose `main` takes `quick`, to do less of everything.
-HAVE_QUICK = ["storage", "broker"]
+HAVE_QUICK = ["storage", "groups", "broker"]
 
 
 def main(arguments: list[str]) -> None:

@@ -1,0 +1,300 @@
+"""Consumer groups under load: large groups, many groups, heartbeats, the time of a rebalance, loading offsets.
+
+Members are bare: one connection each, and nothing between them and the protocol. They join, sync and send heartbeats
+as clients do, except that they do not wait for the time of their next heartbeat when a rebalance is to be measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import psutil
+import uvloop
+
+from broker.coordinator.runtime import partition_of
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.schema import Message
+from tests.support import group_requests as requests
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
+from tests.support.group_requests import version_at
+from tests.support.side_by_side import Side
+from tests.support.wire import Wire, decode_answer, request_frame
+
+NEWEST: Final = 9
+LARGE_GROUP: Final = 1000
+GROUPS: Final = 200
+MEMBERS_A_GROUP: Final = 5
+HEARTBEAT_SECONDS: Final = 3.0
+INITIAL_DELAY_MS: Final = 3000
+REBALANCES: Final = 50
+OFFSETS: Final = 1_000_000
+PARTITIONS: Final = 100
+ASSIGNMENT: Final = requests.assignment("t", 0, 1, 2)
+
+
+class Member(asyncio.Protocol):
+    """A member of a group, with a connection of its own and one request under way at a time."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.member_id = ""
+        self.generation = -1
+        self._received = bytearray()
+        self._answer: asyncio.Future[bytes] | None = None
+        self._transport: asyncio.Transport
+
+    @classmethod
+    async def connect(cls, port: int, group: str) -> Member:
+        _, member = await asyncio.get_running_loop().create_connection(lambda: cls(group), "127.0.0.1", port)
+        return member
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if len(self._received) >= 4:
+            (size,) = struct.unpack_from(">i", self._received)
+            if len(self._received) == 4 + size and self._answer is not None:
+                answer, self._answer = self._answer, None
+                answer.set_result(bytes(self._received[4:]))
+                self._received.clear()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._answer is not None:
+            self._answer.set_exception(ConnectionError("the broker closed the connection"))
+
+    def close(self) -> None:
+        self._transport.close()
+
+    async def exchange(self, frame: bytes) -> bytes:
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(frame)
+        return await self._answer
+
+    async def ask(self, key: ApiKey, message: Message) -> Any:
+        version = version_at(key, NEWEST)
+        return decode_answer(await self.exchange(request_frame(key, message, version)), key, version)
+
+    async def join(self) -> Any:
+        """Join, with an id if there is one, until the next generation takes this member."""
+        while True:
+            message = requests.join(self.group, self.member_id, session_timeout_ms=600_000)
+            answer = await self.ask(ApiKey.JOIN_GROUP, message)
+            self.member_id = answer.member_id
+            if answer.error_code == ErrorCode.NONE:
+                self.generation = answer.generation_id
+                return answer
+            if answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+                raise RuntimeError(f"{self.group}: {ErrorCode(answer.error_code).name}")
+
+    async def join_and_sync(self) -> None:
+        """Until there is an assignment: a rebalance that begins meanwhile is followed."""
+        while True:
+            joined = await self.join()
+            given = {member.member_id: ASSIGNMENT for member in joined.members}
+            message = requests.sync(
+                self.group,
+                self.member_id,
+                self.generation,
+                given,
+                protocol_type="consumer",
+                protocol_name="range",
+            )
+            answer = await self.ask(ApiKey.SYNC_GROUP, message)
+            if answer.error_code == ErrorCode.NONE:
+                return
+            if answer.error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+                raise RuntimeError(f"{self.group}: {ErrorCode(answer.error_code).name}")
+
+    def heartbeat_frame(self) -> bytes:
+        version = version_at(ApiKey.HEARTBEAT, NEWEST)
+        message = requests.heartbeat(self.group, self.member_id, self.generation)
+        return request_frame(ApiKey.HEARTBEAT, message, version)
+
+    async def rebalance(self) -> None:
+        """Send heartbeats until one tells of a rebalance, and take part in it."""
+        message = requests.heartbeat(self.group, self.member_id, self.generation)
+        while (await self.ask(ApiKey.HEARTBEAT, message)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+            pass
+        await self.join_and_sync()
+
+    async def leave(self) -> None:
+        message = requests.leave(version_at(ApiKey.LEAVE_GROUP, NEWEST), self.group, self.member_id)
+        await self.ask(ApiKey.LEAVE_GROUP, message)
+        self.close()
+
+
+async def timed(work: Awaitable[object]) -> float:
+    begun = time.perf_counter()
+    await work
+    return time.perf_counter() - begun
+
+
+async def connected(port: int, groups: list[str]) -> list[Member]:
+    """A member for each group named; in turn, because a queue of connections to accept is short."""
+    return [await Member.connect(port, group) for group in groups]
+
+
+def until_coordinated(port: int) -> None:
+    """Have a broker make what it keeps groups in. Nothing tells when it is there; asking is all there is."""
+    with Wire("127.0.0.1", port) as wire:
+        while wire.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(0, "g"), 0).error_code:
+            pass
+        one_a_partition = list({partition_of(name, 50): name for name in map(str, range(1000))}.values())
+        while any(
+            group.error_code
+            for group in wire.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=one_a_partition), 0).groups
+        ):
+            pass
+
+
+def processor_seconds(pid: int) -> float:
+    used = psutil.Process(pid).cpu_times()
+    return float(used.user + used.system)
+
+
+# --- many members ---
+
+
+async def many_members(broker: BrokerProcess) -> None:
+    pid = broker.process.pid
+    large = await connected(broker.port, ["large"] * LARGE_GROUP)
+    used = processor_seconds(pid)
+    seconds = await timed(asyncio.gather(*(member.join_and_sync() for member in large)))
+    used = processor_seconds(pid) - used
+    print(f"{LARGE_GROUP} members join one group, which waits {INITIAL_DELAY_MS / 1000:.0f} s for more:")
+    print(f"  the last has its assignment after {seconds:.2f} s; the broker was busy for {used:.2f} s of that")
+
+    async def leave_and_rebalance() -> None:
+        await large.pop().leave()
+        await asyncio.gather(*(member.rebalance() for member in large))
+
+    used = processor_seconds(pid)
+    seconds = await timed(leave_and_rebalance())
+    used = processor_seconds(pid) - used
+    print(f"  one leaves, and the others are rebalanced in {seconds:.2f} s; the broker was busy for {used:.2f} s")
+
+    names = [f"small-{number}" for number in range(GROUPS) for _ in range(MEMBERS_A_GROUP)]
+    small = await connected(broker.port, names)
+    await asyncio.gather(*(member.join_and_sync() for member in small))
+    leaders = small[::MEMBERS_A_GROUP]
+    others = [member for index, member in enumerate(small) if index % MEMBERS_A_GROUP]
+    # Every group gets a member more, so that all of them are rebalanced.
+    late = await connected(broker.port, names[::MEMBERS_A_GROUP])
+    used = processor_seconds(pid)
+    seconds = await timed(
+        asyncio.gather(
+            *(member.join_and_sync() for member in late), *(member.rebalance() for member in [*leaders, *others])
+        )
+    )
+    used = processor_seconds(pid) - used
+    print(f"{GROUPS} groups of {MEMBERS_A_GROUP} members get one more each, all at once:")
+    print(f"  all are stable again after {seconds:.2f} s; the broker was busy for {used:.2f} s of that")
+    await heartbeats(pid, [*large, *small])
+    for member in [*large, *small, *late]:
+        member.close()
+
+
+async def heartbeats(pid: int, members: list[Member]) -> None:
+    """Every member sends one every so many seconds, evenly spread, three times."""
+    frames = [member.heartbeat_frame() for member in members]
+    begun, used = time.perf_counter(), processor_seconds(pid)
+
+    async def beat(index: int) -> None:
+        for turn in range(3):
+            due = begun + (turn + index / len(members)) * HEARTBEAT_SECONDS
+            await asyncio.sleep(due - time.perf_counter())
+            await members[index].exchange(frames[index])
+
+    await asyncio.gather(*(beat(index) for index in range(len(members))))
+    share = (processor_seconds(pid) - used) / (time.perf_counter() - begun)
+    print(f"{len(members)} members with a heartbeat every {HEARTBEAT_SECONDS:.0f} s:")
+    print(f"  the broker is busy for {share:.1%} of a core")
+
+
+# --- a rebalance ---
+
+
+async def second_member(port: int) -> list[float]:
+    """Seconds from a second member's wish to join a group to both members' assignments, again and again."""
+    seconds = []
+    for number in range(REBALANCES):
+        first, second = await connected(port, [f"pair-{number}"] * 2)
+        await first.join_and_sync()
+        seconds.append(await timed(asyncio.gather(second.join_and_sync(), first.rebalance())))
+        await first.leave()
+        await second.leave()
+    return seconds
+
+
+async def compared(ports: dict[str, int]) -> None:
+    """The brokers take turns, so that whatever else the machine does is the same for both; the first round warms up."""
+    found: dict[str, list[float]] = {}
+    for _ in range(3):
+        for name, port in ports.items():
+            found[name] = await second_member(port)
+    print("From the second member's join to both members' assignments, without a delay:")
+    for name, seconds in found.items():
+        print(f"  {name:<12}  median {median(seconds) * 1000:6.2f} ms  best {min(seconds) * 1000:6.2f} ms")
+
+
+# --- loading ---
+
+
+def load(folder: Path, count: int) -> None:
+    settings = {"auto.create.topics.enable": "false"}
+    broker = BrokerProcess(folder, settings=settings)
+    with broker:
+        until_coordinated(broker.port)
+        side = Side(broker.port)
+        side.create_topic("t", PARTITIONS)
+        with Wire("127.0.0.1", broker.port) as wire:
+            for group in range(count // PARTITIONS):
+                offsets = [("t", partition, group + partition) for partition in range(PARTITIONS)]
+                wire.ask(ApiKey.OFFSET_COMMIT, requests.commit(f"group-{group}", *offsets), NEWEST)
+        side.close()
+    size = sum(path.stat().st_size for path in folder.glob("__consumer_offsets-*/*.log"))
+    with broker:
+        begun = time.perf_counter()
+        until_coordinated(broker.port)
+        seconds = time.perf_counter() - begun
+        used = processor_seconds(broker.process.pid)
+        memory = psutil.Process(broker.process.pid).memory_info().rss
+    print(f"{count:,} committed offsets of {count // PARTITIONS:,} groups, {size / 2**20:.0f} MiB:")
+    print(f"  loaded {seconds:.2f} s after the ready line; {used:.2f} s of processor time since the start;", end=" ")
+    print(f"{memory / 2**20:.0f} MiB of memory")
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())  # type: ignore[arg-type]
+
+
+def main(quick: bool = False) -> None:
+    with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as folder:
+        patient = {"group.initial.rebalance.delay.ms": str(INITIAL_DELAY_MS)}
+        with BrokerProcess(Path(folder, "members"), settings=patient) as broker:
+            until_coordinated(broker.port)
+            run(lambda: many_members(broker))
+        at_once = {"group.initial.rebalance.delay.ms": "0"}
+        with ApacheKafka(at_once) as kafka, BrokerProcess(Path(folder, "pairs"), settings=at_once) as broker:
+            ports = {"Apache Kafka": kafka.port, "Barnabas": broker.port}
+            for port in ports.values():
+                until_coordinated(port)
+            run(lambda: compared(ports))
+        load(Path(folder, "offsets"), OFFSETS // 10 if quick else OFFSETS)
+
+
+if __name__ == "__main__":
+    main()
