@@ -61,6 +61,8 @@ def _first_uncleanable_offset(log: Log, first_dirty_offset: int, now_ms: int) ->
 
 def _is_overdue(log: Log, first_dirty_offset: int, now_ms: int) -> bool:
     latest = now_ms - max(log.config.max_compaction_lag_ms, 0)
+    if latest <= 0:
+        return False
     for segment in log.segments.from_offset(first_dirty_offset):
         # Where there is no timestamp there is no age.
         if segment is not log.segments.active and 0 < (segment.first_timestamp or 0) < latest:
