@@ -7,7 +7,6 @@ from broker.group.records import CommittedOffset, offset_record, read_key, read_
 from broker.group.shard import read_record
 from protocol.errors import ProtocolError
 
-
 TOPIC_ID = bytes(range(16))
 
 
