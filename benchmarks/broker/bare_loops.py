@@ -2,7 +2,7 @@
 
 The write loop receives, writes what it received to a file and answers with fixed bytes; the send loop answers with
 fixed bytes and a slice of a file by sendfile. Both know the size of a request beforehand and look at nothing. The load
-clients cannot tell them from a broker.
+clients cannot tell them from a broker. A loop serves one load and ends when the first of its connections is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.synchronize import Event
 from typing import Final, NamedTuple
 
@@ -74,9 +74,7 @@ def _receive_and_write(listener: socket.socket, ready: Event, request_size: int,
                 connection = connections[number]
                 received = connection.recv_into(buffer)
                 if not received:
-                    poll.unregister(number)
-                    connections.pop(number).close()
-                    continue
+                    return
                 os.write(target, buffer[:received])
                 requests, partial[number] = divmod(partial[number] + received, request_size)
                 if requests:
@@ -88,7 +86,8 @@ def _send_file(listener: socket.socket, ready: Event, request_size: int, answer_
     connections: dict[int, socket.socket] = {}
     sending: dict[int, tuple[int, int]] = {}  # the file's position, and how much is left of the answer
     following = 0
-    with tempfile.TemporaryFile() as file, select.epoll() as poll:
+    # Its client leaves in the middle of an answer.
+    with suppress(ConnectionError), tempfile.TemporaryFile() as file, select.epoll() as poll:
         source = file.fileno()
         os.write(source, bytes(file_bytes))
         poll.register(listener, select.EPOLLIN)
@@ -113,8 +112,7 @@ def _send_file(listener: socket.socket, ready: Event, request_size: int, answer_
                     following = (following + answer_size) % file_bytes
                     poll.modify(number, select.EPOLLOUT)
                 else:
-                    poll.unregister(number)
-                    connections.pop(number).close()
+                    return
 
 
 def _accept(listener: socket.socket, poll: select.epoll) -> socket.socket:
