@@ -9,7 +9,7 @@ partition. There is no await between deciding and replaying: nothing is decided 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import structlog
@@ -30,6 +30,7 @@ log = structlog.get_logger()
 
 # How much is read at a time while a shard is loaded: the loop has its turn in between.
 _LOAD_BYTES: Final = 128 * 1024
+_RECORDS_A_PART: Final = 1000
 
 
 class Shard(Protocol):
@@ -38,6 +39,9 @@ class Shard(Protocol):
 
     def loaded(self) -> None:
         """All records have been replayed."""
+
+    def unloaded(self) -> None:
+        """The partition is gone: whoever waits for an answer is to look for another coordinator."""
 
 
 S = TypeVar("S", bound=Shard)
@@ -68,8 +72,17 @@ class CoordinatorRuntime(Generic[S]):
                 shard = self._make_shard(lambda decision, index=index: self.carry_out(index, decision))  # type: ignore[misc]
                 self._load(partition, shard, partition.log.log_start_offset)
 
+    def unload(self) -> None:
+        """The topic has been deleted, and all that was kept in it with it."""
+        shards, self._shards = self._shards, {}
+        self._loading.clear()
+        for shard in shards.values():
+            shard.unloaded()
+
     def _load(self, partition: Partition, shard: S, offset: int) -> None:
         """Replay from an offset on, a stretch at a time: read and parsed on a worker thread, replayed here."""
+        if self._replicas.find(self.topic, partition.index) is not partition:
+            return  # deleted meanwhile
         stretch = partition.log.read(offset, _LOAD_BYTES, upper_bound=partition.log.high_watermark)
         if stretch is None:
             self._loading.discard(partition.index)
@@ -79,9 +92,9 @@ class CoordinatorRuntime(Generic[S]):
 
         def parsed(outcome: tuple[int, list[object]] | Exception) -> None:
             if isinstance(outcome, Exception):
-                log.error(
-                    "coordinator could not be loaded", partition=str(partition.log.topic_partition), error=outcome
-                )
+                name = str(partition.log.topic_partition)
+                log.error("coordinator could not be loaded", partition=name, error=str(outcome))
+                self._loading.discard(partition.index)  # and tried again when somebody looks for the coordinator
                 return
             next_offset, found = outcome
             for read in found:
@@ -94,7 +107,7 @@ class CoordinatorRuntime(Generic[S]):
         """The records of the whole batches in a stretch of the log, and the offset after them."""
         data = memoryview(os.pread(stretch.handle.fileno(), stretch.size, stretch.position))
         found: list[object] = []
-        for batch, header in _whole_batches(data):
+        for batch, header in whole_batches(data):
             offset = header.next_offset
             if header.is_control:
                 continue
@@ -140,6 +153,9 @@ class CoordinatorRuntime(Generic[S]):
             return
         now_ms = self._replicas.clock.now_ms()
         batch = build_batch([NewRecord(now_ms, record.key, record.value) for record in decision.records])
+        if len(batch) > partition.log.config.max_message_bytes:
+            decision.done(ErrorCode.MESSAGE_TOO_LARGE)
+            return
         result = partition.append_now(memoryview(batch), now_ms)
         if not isinstance(result, AppendResult):
             log.error("coordinator could not append", partition=str(partition.log.topic_partition), error=str(result))
@@ -152,6 +168,11 @@ class CoordinatorRuntime(Generic[S]):
                 shard.replay(read)
         partition.when_committed(result.last_offset + 1, lambda failure: decision.done(_committed(failure)))
 
+    def carry_out_in_parts(self, index: int, records: Sequence[CoordinatorRecord]) -> None:
+        """Make true what need not be true all at once, and may be more than fits into a batch."""
+        for start in range(0, len(records), _RECORDS_A_PART):
+            self.carry_out(index, Decision(records[start : start + _RECORDS_A_PART]))
+
 
 def partition_of(key: str, partitions: int) -> int:
     """As every client and broker computes it: Java's String.hashCode, without its sign."""
@@ -163,7 +184,7 @@ def partition_of(key: str, partitions: int) -> int:
     return (0 if signed == -(2**31) else abs(signed)) % partitions
 
 
-def _whole_batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
+def whole_batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
     position = 0
     while len(data) - position >= HEADER_SIZE:
         header = read_header(data, position)
@@ -178,9 +199,6 @@ def _committed(failure: LogFailure | None) -> ErrorCode:
 
 
 def _error_for_clients(error: ErrorCode) -> ErrorCode:
-    """What a failed append means to a client of the coordinator: ask again, or that what it sent is too much."""
-    if error in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
-        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-    if error == ErrorCode.KAFKA_STORAGE_ERROR:
-        return ErrorCode.NOT_COORDINATOR
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    """What a failed append means to a client of the coordinator: to ask again, perhaps another one."""
+    disk = error == ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NOT_COORDINATOR if disk else ErrorCode.COORDINATOR_NOT_AVAILABLE

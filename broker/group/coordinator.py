@@ -58,9 +58,13 @@ class GroupCoordinator:
 
     def _on_change(self, change: ClusterChange) -> None:
         gone = {name for name, topic in change.topics.items() if topic.new is None}
-        if gone:
+        if CONSUMER_OFFSETS in gone:
+            self._timers.cancel_all()
+            self._runtime.unload()
+            self._expire_later()
+        elif gone:
             for index, shard in self._runtime.shards.items():
-                self._runtime.carry_out(index, shard.forget_topics(gone))
+                self._runtime.carry_out_in_parts(index, shard.forget_topics(gone))
 
     async def ensure_topic(self) -> ErrorCode:
         """Make the topic that groups are kept in, when it is first needed."""
@@ -157,7 +161,7 @@ class GroupCoordinator:
     def expire_offsets(self) -> None:
         kept_ms = self._config.offsets_retention_minutes * 60_000
         for index, shard in self._runtime.shards.items():
-            self._runtime.carry_out(index, shard.expire(kept_ms))
+            self._runtime.carry_out_in_parts(index, shard.expire(kept_ms))
 
     def _expire_later(self) -> None:
         def expire() -> None:

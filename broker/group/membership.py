@@ -342,7 +342,8 @@ class Membership:
         def done(error: ErrorCode) -> None:
             if group.is_in(GroupState.COMPLETING_REBALANCE) and group.generation == generation:
                 if error:
-                    self._answer_syncs(group, error)
+                    too_large = error == ErrorCode.MESSAGE_TOO_LARGE
+                    self._answer_syncs(group, ErrorCode.UNKNOWN_SERVER_ERROR if too_large else error)
                     self._carry_out(self._prepare_or_complete(group, f"the assignment was not stored: {error.name}"))
                 else:
                     group.transition_to(GroupState.STABLE, self._now_ms())
@@ -468,3 +469,11 @@ class Membership:
         group.transition_to(GroupState.DEAD, self._now_ms())
         for key in ("join", "sync", *group.pending_members):
             self._timers.cancel((group.group_id, key))
+
+    def abandon(self) -> None:
+        """All groups are gone: whoever waits for an answer gets one, and looks for the coordinator again."""
+        for member in [member for group in self._groups.values() for member in group.members.values()]:
+            if member.answer_join is not None:
+                member.answer_join(join_error(ErrorCode.NOT_COORDINATOR, member.member_id))
+            if member.answer_sync is not None:
+                member.answer_sync(sync_error(ErrorCode.NOT_COORDINATOR))

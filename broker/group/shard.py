@@ -86,6 +86,9 @@ class GroupShard:
         self._is_loaded = True
         self.membership.watch_all()
 
+    def unloaded(self) -> None:
+        self.membership.abandon()
+
     # --- offsets ---
 
     def commit(
@@ -104,7 +107,12 @@ class GroupShard:
             return NOTHING_TO_DO
         if group is not None and member_id in group.members:
             self.membership.heard(group, group.members[member_id])
-        return Decision([offset_record(group_id, *partition, committed) for partition, committed in offsets], done)
+        records = [offset_record(group_id, *partition, offset) for partition, offset in offsets]
+
+        def committed(error: ErrorCode) -> None:
+            done(ErrorCode.INVALID_COMMIT_OFFSET_SIZE if error == ErrorCode.MESSAGE_TOO_LARGE else error)
+
+        return Decision(records, committed)
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[Partition]
@@ -127,11 +135,12 @@ class GroupShard:
         deleted = [partition for partition, error in errors.items() if not error]
         return ErrorCode.NONE, errors, Decision(self.offsets.tombstones(group_id, deleted))
 
-    def forget_topics(self, topics: Collection[str]) -> Decision:
-        return Decision(self.offsets.of_topics(topics))
+    def forget_topics(self, topics: Collection[str]) -> Sequence[CoordinatorRecord]:
+        """What deletes all offsets of topics that are no more."""
+        return self.offsets.of_topics(topics)
 
-    def expire(self, kept_ms: int) -> Decision:
-        """Delete offsets whose time is over, and groups that have nothing left."""
+    def expire(self, kept_ms: int) -> Sequence[CoordinatorRecord]:
+        """What deletes offsets whose time is over, and groups that have nothing left."""
         now_ms = self._now_ms()
         records: list[CoordinatorRecord] = []
         for group_id, group in self.groups.items():
@@ -140,7 +149,7 @@ class GroupShard:
             all_expired = len(expired) == len(self.offsets.of_group(group_id))
             if all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
                 records.append(group_tombstone(group_id))
-        return Decision(records)
+        return records
 
     # --- groups ---
 

@@ -1,4 +1,251 @@
-from broker.coordinator.runtime import partition_of
+"""Decide, append, replay, answer: with a shard that keeps a list, in a partition of a real broker."""
+
+from types import SimpleNamespace
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker.coordinator.decision import CoordinatorRecord, Decision
+from broker.coordinator.runtime import CoordinatorRuntime, partition_of, whole_batches
+from protocol.errors import ErrorCode, ProtocolError
+from storage.errors import LogFailure
+from tests.storage.support import FaultyFileSystem, batch, bytes_of, read_all
+from tests.support.running_broker import create_topic, delete_topic, partition, running
+
+
+class Shard:
+    """Keeps what it is told."""
+
+    def __init__(self, carry_out):
+        self.carry_out = carry_out
+        self.replayed = []
+        self.is_loaded = False
+        self.is_unloaded = False
+
+    def replay(self, read):
+        self.replayed.append(read)
+
+    def loaded(self):
+        self.is_loaded = True
+
+    def unloaded(self):
+        self.is_unloaded = True
+
+
+def read_record(record):
+    """A record's value, unless it is of a kind that is unknown or broken."""
+    if record.key == b"broken":
+        raise ProtocolError("broken")
+    return None if record.key == b"unknown" else record.value
+
+
+class HeldWorker:
+    """Does its work when a test says so."""
+
+    def __init__(self):
+        self.held = []
+
+    def run(self, work, done):
+        self.held.append((work, done))
+
+    def step(self):
+        """Do what is asked for now, and not what comes of it."""
+        held, self.held = self.held, []
+        for work, done in held:
+            try:
+                outcome = work()
+            except Exception as error:
+                outcome = error
+            done(outcome)
+
+    def finish(self):
+        while self.held:
+            self.step()
+
+
+@pytest.fixture
+async def broker(tmp_path):
+    async with running(tmp_path) as broker:
+        await create_topic(broker, "c", partitions=2)
+        yield broker
+
+
+def runtime_of(broker, worker=None):
+    """A run-time of its own over the broker's partitions; its loading waits for a test's worker."""
+    replicas = broker.replicas
+    over = SimpleNamespace(of_topic=replicas.of_topic, find=replicas.find, clock=replicas.clock, worker=worker)
+    return CoordinatorRuntime("c", over, Shard, read_record)
+
+
+def loaded(broker):
+    worker = HeldWorker()
+    runtime = runtime_of(broker, worker)
+    runtime.load()
+    worker.finish()
+    return runtime
+
+
+def carry_out(runtime, *records, index=0):
+    told = []
+    decision = Decision([CoordinatorRecord(key, value) for key, value in records], told.append)
+    runtime.carry_out(index, decision)
+    return told
+
+
+# --- carrying out ---
+
+
+async def test_records_are_appended_and_replayed_and_then_it_is_told(broker):
+    runtime = loaded(broker)
+    assert carry_out(runtime, (b"k", b"1"), (b"k", b"2")) == [ErrorCode.NONE]
+    assert runtime.shards[0].replayed == [b"1", b"2"]
+    assert runtime.shards[1].replayed == []
+    assert [record.value for record in read_all(partition(broker, "c").log)] == [b"1", b"2"]
+
+
+async def test_a_decision_of_the_shards_own_is_carried_out_in_its_partition(broker):
+    runtime = loaded(broker)
+    runtime.shards[1].carry_out(Decision([CoordinatorRecord(b"k", b"1")]))
+    assert runtime.shards[1].replayed == [b"1"]
+    assert [record.value for record in read_all(partition(broker, "c", 1).log)] == [b"1"]
+
+
+async def test_without_records_there_is_nothing_to_wait_for(broker):
+    runtime = loaded(broker)
+    assert carry_out(runtime) == [ErrorCode.NONE]
+    assert partition(broker, "c").log.end_offset == 0
+
+
+async def test_what_cannot_be_appended_is_not_replayed(tmp_path):
+    disk = FaultyFileSystem()
+    async with running(tmp_path, file_system=disk) as broker:
+        await create_topic(broker, "c")
+        runtime = loaded(broker)
+        disk.write_error = OSError("no space left")
+        with capture_logs():
+            assert carry_out(runtime, (b"k", b"1")) == [ErrorCode.NOT_COORDINATOR]
+        disk.write_error = None
+        assert runtime.shards[0].replayed == []
+
+
+async def test_what_need_not_be_true_all_at_once_is_appended_in_parts(broker, monkeypatch):
+    monkeypatch.setattr("broker.coordinator.runtime._RECORDS_A_PART", 2)
+    runtime = loaded(broker)
+    runtime.carry_out_in_parts(0, [CoordinatorRecord(b"k", bytes([number])) for number in range(5)])
+    assert runtime.shards[0].replayed == [bytes([number]) for number in range(5)]
+    log = partition(broker, "c").log
+    data = memoryview(bytes_of(log.read(0, 1_000_000, upper_bound=log.end_offset)))
+    assert [header.record_count for _, header in whole_batches(data)] == [2, 2, 1]
+
+
+async def test_what_is_too_large_for_the_topic_is_refused(tmp_path):
+    async with running(tmp_path) as broker:
+        await create_topic(broker, "c", max_message_bytes=100)
+        runtime = loaded(broker)
+        assert carry_out(runtime, (b"k", bytes(200))) == [ErrorCode.MESSAGE_TOO_LARGE]
+        assert runtime.shards[0].replayed == []
+
+
+async def test_a_sync_that_fails_is_told(broker, monkeypatch):
+    runtime = loaded(broker)
+    waiting = []
+    monkeypatch.setattr(type(partition(broker, "c")), "when_committed", lambda self, offset, done: waiting.append(done))
+    told = carry_out(runtime, (b"k", b"1"))
+    assert told == []  # it is replayed, but not yet true for others
+    assert runtime.shards[0].replayed == [b"1"]
+    waiting[0](LogFailure("the disk is gone"))
+    assert told == [ErrorCode.NOT_COORDINATOR]
+
+
+# --- loading ---
+
+
+async def test_a_shard_is_loaded_by_replaying_its_partition(broker):
+    first = loaded(broker)
+    carry_out(first, (b"k", b"1"), (b"unknown", b"2"))
+    carry_out(first, (b"k", b"3"), index=1)
+    again = loaded(broker)
+    assert [again.shards[index].replayed for index in (0, 1)] == [[b"1"], [b"3"]]
+    assert again.shards[0].is_loaded
+
+
+async def test_while_it_is_loaded_whoever_asks_is_told_to_come_again(broker):
+    carry_out(loaded(broker), (b"k", b"1"))
+    worker = HeldWorker()
+    runtime = runtime_of(broker, worker)
+    assert runtime.shard_of("a") == ErrorCode.NOT_COORDINATOR
+    runtime.load()
+    runtime.load()  # by somebody else who asks meanwhile
+    assert runtime.is_loading
+    assert len(worker.held) == 1
+    assert runtime.shard_of("b") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # "b".hashCode() is 98
+    assert runtime.shard_of("a")[0] == 1  # the other partition has nothing to load
+    worker.finish()
+    assert not runtime.is_loading
+    index, shard = runtime.shard_of("b")
+    assert (index, shard.replayed) == (0, [b"1"])
+
+
+async def test_what_is_larger_than_a_stretch_is_loaded_too(broker, monkeypatch):
+    monkeypatch.setattr("broker.coordinator.runtime._LOAD_BYTES", 100)
+    first = loaded(broker)
+    values = [bytes([number]) * 1000 for number in range(20)]
+    for value in values:
+        carry_out(first, (b"k", value))
+    assert loaded(broker).shards[0].replayed == values
+
+
+async def test_a_record_that_cannot_be_read_is_passed_over(broker, monkeypatch):
+    partition(broker, "c").append_now(memoryview(batch(b"1", b"2", key=b"broken")), 0)
+    partition(broker, "c").append_now(memoryview(batch(b"3")), 0)
+    with capture_logs() as logs:
+        runtime = loaded(broker)
+    assert runtime.shards[0].replayed == [b"3"]
+    assert [entry["offset"] for entry in logs] == [0, 1]
+
+
+async def test_a_partition_that_cannot_be_read_has_no_coordinator_until_it_can(broker, monkeypatch):
+    carry_out(loaded(broker), (b"k", b"1"))
+    worker = HeldWorker()
+    runtime = runtime_of(broker, worker)
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr("broker.coordinator.runtime.os.pread", lambda *_: 1 // 0)
+        runtime.load()
+        worker.finish()
+    assert [entry["event"] for entry in logs] == ["coordinator could not be loaded"]
+    assert runtime.shard_of("b") == ErrorCode.NOT_COORDINATOR
+    assert not runtime.is_loading
+    runtime.load()
+    worker.finish()
+    assert runtime.shard_of("b")[1].replayed == [b"1"]
+
+
+async def test_when_the_topic_is_deleted_all_shards_are_gone(broker):
+    runtime = loaded(broker)
+    shard = runtime.shards[0]
+    await delete_topic(broker, "c")
+    runtime.unload()
+    assert shard.is_unloaded
+    assert runtime.shard_of("a") == ErrorCode.NOT_COORDINATOR
+    assert carry_out(runtime, (b"k", b"1")) == [ErrorCode.NOT_COORDINATOR]
+
+
+async def test_a_topic_that_is_deleted_while_it_is_loaded(broker):
+    carry_out(loaded(broker), (b"k", b"1"))
+    worker = HeldWorker()
+    runtime = runtime_of(broker, worker)
+    runtime.load()
+    await delete_topic(broker, "c")
+    runtime.unload()
+    await create_topic(broker, "c", partitions=2)
+    worker.finish()
+    assert 0 not in runtime.shards
+    runtime.load()
+    worker.finish()
+    assert runtime.shards[0].replayed == []
+
+
+# --- which shard ---
 
 
 def test_a_group_belongs_to_the_partition_that_javas_hash_code_says():

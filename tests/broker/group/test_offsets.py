@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.coordinator.decision import Decision
 from broker.group.objections import objection_to_commit
 from broker.group.records import CommittedOffset
 from protocol.errors import ErrorCode
@@ -94,7 +95,7 @@ def test_a_dead_group_sends_its_clients_to_look_for_the_coordinator(coordinator)
 
 
 def expire(coordinator, kept_ms=7 * DAY_MS):
-    coordinator.carry_out(coordinator.shard.expire(kept_ms))
+    coordinator.carry_out(Decision(coordinator.shard.expire(kept_ms)))
 
 
 def test_offsets_of_a_group_with_members_stay(coordinator):
@@ -159,7 +160,7 @@ def test_an_older_client_may_say_itself_how_long_its_offsets_are_kept(coordinato
 def test_offsets_of_a_deleted_topic_go_with_it(coordinator):
     commit(coordinator, {("t", 0): 5, ("u", 0): 6})
     commit(coordinator, {("t", 0): 7}, group_id="other")
-    coordinator.carry_out(coordinator.shard.forget_topics({"t"}))
+    coordinator.carry_out(Decision(coordinator.shard.forget_topics({"t"})))
     assert offsets(coordinator) == {("u", 0): 6}
     assert offsets(coordinator, "other") == {}
     assert offsets(coordinator.reloaded(), "other") == {}
