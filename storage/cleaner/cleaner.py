@@ -14,7 +14,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import structlog
 
@@ -31,6 +31,9 @@ from storage.segment import Segment
 from storage.topic_partition import TopicPartition
 
 logger = structlog.get_logger(__name__)
+
+# A log that could not be compacted (the disk was full, say) is not tried again at once.
+RETRY_BACKOFF_MS: Final = 15_000
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -57,13 +60,17 @@ class Cleaner:
         self.start_work = start_work
         # Logs in which something is damaged. Until a restart they are left alone.
         self.uncleanable: set[Log] = set()
+        # When logs were begun with that could not be finished.
+        self.given_up_ms: dict[Log, int] = {}
         self._logs = logs
 
     def choose(self, now_ms: int) -> "Cleaning | None":
         """The cleaning of the log that is dirtiest among those that are due."""
         due = []
+        self.given_up_ms = {log: at for log, at in self.given_up_ms.items() if now_ms - at < RETRY_BACKOFF_MS}
         for log in self._logs.values():
-            if log.config.compact and not log.failed and log not in self.uncleanable:
+            left_alone = log.failed or log in self.uncleanable or log in self.given_up_ms
+            if log.config.compact and not left_alone:
                 section = cleanable_section(log, now_ms)
                 if section.is_due(log.config.min_cleanable_dirty_ratio):
                     due.append((log, section))
@@ -107,6 +114,7 @@ class Cleaning:
         # What has been done, once it is.
         self.stats: CleaningStats | None = None
         self._cleaner = cleaner
+        self._now_ms = now_ms
         config = cleaner.config
         plan = plan_cleaning(log, section, now_ms, config.dedupe_buffer_size)
         self._work = cleaner.start_work(plan, config.io_max_bytes_per_second, cleaner.file_system)
@@ -129,6 +137,8 @@ class Cleaning:
             self._cleaner.uncleanable.add(self.log)
         finally:
             self._work.stop()
+            if self.stats is None:
+                self._cleaner.given_up_ms[self.log] = self._now_ms
 
     def _steps(self) -> Iterator[Step[object]]:
         while True:

@@ -11,7 +11,7 @@ from protocol.records.batch import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
-from storage.cleaner.cleaner import Cleaner, CleanerConfig
+from storage.cleaner.cleaner import RETRY_BACKOFF_MS, Cleaner, CleanerConfig
 from storage.cleaner.work import here
 from storage.config import LogConfig, TimestampType
 from storage.file_names import CLEANED, DELETED, SWAP
@@ -643,7 +643,18 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     assert cleaning.stats is None
     assert latest(log) == LATEST
     assert leftovers(tmp_path) == []
-    assert cleaner.choose(NOW) is not None
+
+
+def test_a_log_that_was_given_up_is_not_tried_again_at_once(tmp_path: Path) -> None:
+    log = dirty(tmp_path)
+    cleaner = Cleaner({PARTITION: log}, start_work=here)
+    cleaning = cleaner.choose(NOW)
+    assert cleaning is not None
+    cleaning.stop()
+    for step in cleaning.steps():
+        step()
+    assert cleaner.choose(NOW + RETRY_BACKOFF_MS - 1) is None
+    assert cleaner.choose(NOW + RETRY_BACKOFF_MS) is not None
 
 
 def test_a_failed_sync_of_the_swap_keeps_the_old_segments_readable(tmp_path: Path) -> None:
