@@ -1,0 +1,153 @@
+"""The coordinator inside a real broker: its topic, loading after a restart, compaction, deleted topics, expiry."""
+
+import asyncio
+from unittest.mock import patch
+
+from broker.internal_topics import CONSUMER_OFFSETS
+from broker.replica.worker import Worker
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from tests.broker.handlers.group_client import BY_PROTOCOL, coordinating, group_client
+from tests.storage.support import read_all
+from tests.support import group_requests as requests
+from tests.support.manual_clock import ManualClock
+from tests.support.running_broker import create_topic, delete_topic, partition, running
+
+
+async def until(condition):
+    """Wait for what happens inside the broker, which has no event for it."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+async def test_the_topic_is_made_when_a_group_is_first_looked_for(tmp_path):
+    async with running(tmp_path, offsets_topic_num_partitions=7) as broker, group_client(broker) as client:
+        assert broker.cluster.topic(CONSUMER_OFFSETS) is None
+        assert (await client.join()).error_code == ErrorCode.NOT_COORDINATOR
+        assert await client.find_coordinator() == ErrorCode.NONE
+        topic = broker.cluster.topic(CONSUMER_OFFSETS)
+        assert len(topic.partitions) == 7
+        assert topic.configs["cleanup.policy"] == "compact"
+        assert (await client.join()).error_code == ErrorCode.NONE
+
+
+async def test_groups_and_offsets_are_there_after_a_restart(tmp_path):
+    async with coordinating(tmp_path) as client:
+        member = await client.stable()
+        await client.commit(("t", 0, 5), ("t", 1, 6), member=member, generation=1)
+    async with running(tmp_path) as broker, group_client(broker) as client:
+        while (found := await client.committed()) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            pass
+        assert found == {("t", 0): 5, ("t", 1): 6}
+        answer = await client.ask(ApiKey.SYNC_GROUP, requests.sync("g", member, 1, **BY_PROTOCOL))
+        assert answer.assignment == b"everything"
+
+
+class HeldWorker:
+    """Keeps the worker from doing anything, until it is let go."""
+
+    def __init__(self):
+        self._run = Worker.run
+        self._held = []
+        self._is_free = False
+
+    def run(self, worker, work, done=None):
+        if self._is_free:
+            self._run(worker, work, done)
+        else:
+            self._held.append((worker, work, done))
+
+    def let_go(self):
+        self._is_free = True
+        for held in self._held:
+            self._run(*held)
+
+
+async def test_while_groups_are_loaded_clients_are_told_to_come_again(tmp_path):
+    async with coordinating(tmp_path) as client:
+        await client.commit(("t", 0, 5))
+    held, loading = HeldWorker(), ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    with patch.object(Worker, "run", lambda *arguments: held.run(*arguments)):
+        async with running(tmp_path) as broker, group_client(broker) as client:
+            for key, message in {
+                ApiKey.JOIN_GROUP: requests.join("g"),
+                ApiKey.SYNC_GROUP: requests.sync("g", "m", 1, **BY_PROTOCOL),
+                ApiKey.LEAVE_GROUP: requests.leave(5, "g", "m"),
+                ApiKey.LIST_GROUPS: ListGroupsRequest(),
+                ApiKey.OFFSET_DELETE: requests.delete_offsets("g", ("t", 0)),
+            }.items():
+                assert (await client.ask(key, message)).error_code == loading
+            (described,) = (await client.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["g"]))).groups
+            (deleted,) = (await client.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=["g"]))).results
+            assert (described.error_code, deleted.error_code) == (loading, loading)
+            assert await client.commit(("t", 0, 6)) == [loading]
+            assert await client.committed() == loading
+            # A member that says that it is alive need not know.
+            answer = await client.ask(ApiKey.HEARTBEAT, requests.heartbeat("g", "m", 1))
+            assert answer.error_code == ErrorCode.NONE
+            held.let_go()
+            while (found := await client.committed()) == loading:
+                pass
+            assert found == {("t", 0): 5}
+
+
+async def test_groups_are_loaded_from_a_compacted_log(tmp_path):
+    small = {"offsets_topic_segment_bytes": 2**20, "log_cleaner_backoff_ms": 1, "log_cleaner_min_cleanable_ratio": 0.01}
+    async with coordinating(tmp_path, **small) as client:
+        for offset in range(200):
+            await client.commit(("t", 0, offset), ("t", 1, offset), metadata="m" * 4000)
+        await client.commit(("t", 2, 7), group="other")
+        member = await client.stable("third")
+        for offset in range(200):
+            await client.commit(("t", 0, offset), group="third", member=member, generation=1, metadata="m" * 4000)
+        log = partition(client.broker, CONSUMER_OFFSETS).log
+        written = log.end_offset
+        await until(lambda: len(read_all(log)) <= written // 2)
+    async with running(tmp_path) as broker, group_client(broker) as client:
+        while await client.committed() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            pass
+        assert await client.committed() == {("t", 0): 199, ("t", 1): 199}
+        assert await client.committed("other") == {("t", 2): 7}
+        assert await client.committed("third") == {("t", 0): 199}
+        answer = await client.ask(ApiKey.HEARTBEAT, requests.heartbeat("third", member, 1))
+        assert answer.error_code == ErrorCode.NONE
+
+
+async def test_offsets_of_a_deleted_topic_go_with_it(tmp_path):
+    async with coordinating(tmp_path) as client:
+        await create_topic(client.broker, "u")
+        await client.commit(("t", 0, 5), ("u", 0, 6))
+        await delete_topic(client.broker, "u")
+        assert await client.committed() == {("t", 0): 5}
+
+
+async def test_groups_go_with_the_topic_that_they_are_kept_in(tmp_path):
+    async with coordinating(tmp_path) as client, group_client(client.broker) as other:
+        await client.stable()
+        await client.commit(("t", 0, 5), group="simple")
+        other.send(ApiKey.JOIN_GROUP, requests.join("g"), 3)
+        group = client.broker.groups.shard("g").groups["g"]
+        await until(lambda: len(group.members) == 2)
+        await delete_topic(client.broker, CONSUMER_OFFSETS)
+        assert (await other.answer(ApiKey.JOIN_GROUP, 3)).error_code == ErrorCode.NOT_COORDINATOR
+        assert await client.find_coordinator() == ErrorCode.NONE
+        assert await client.committed("simple") == {}
+        assert (await client.join()).generation_id == 1
+
+
+async def test_offsets_expire_when_it_is_time_to_look(tmp_path):
+    clock = ManualClock()
+    settings = {
+        "offsets_retention_minutes": 60,
+        "offsets_retention_check_interval_ms": 600_000,
+        "connections_max_idle_ms": 86_400_000,
+    }
+    async with coordinating(tmp_path, clock=clock, **settings) as client:
+        await client.commit(("t", 0, 5))
+        clock.advance(3599)
+        assert await client.committed() == {("t", 0): 5}
+        clock.advance(1)
+        assert await client.committed() == {}

@@ -1,0 +1,84 @@
+"""A client of groups that speaks to a real broker over a socket."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from tests.broker.server.harness import Client, connected, frame
+from tests.support import group_requests as requests
+from tests.support.group_requests import VERSIONS
+from tests.support.running_broker import create_topic, running
+
+BY_PROTOCOL = {"protocol_type": "consumer", "protocol_name": "range"}
+
+
+class GroupClient:
+    """Asks in the newest version of every request, unless told otherwise. Its group is "g"."""
+
+    def __init__(self, broker, client: Client) -> None:
+        self.broker = broker
+        self.client = client
+
+    def send(self, key, message, version=None):
+        """Send what may be parked."""
+        self.client.send(frame(key, message, VERSIONS[key][-1] if version is None else version))
+
+    async def answer(self, key, version=None):
+        return (await self.client.answer(key, VERSIONS[key][-1] if version is None else version))[1]
+
+    async def ask(self, key, message, version=None):
+        self.send(key, message, version)
+        return await self.answer(key, version)
+
+    async def find_coordinator(self):
+        (found,) = (await self.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(6, "g"))).coordinators
+        return found.error_code
+
+    async def join(self, member="", group="g", **fields):
+        """Join, and again with the id if one is given first; the answer."""
+        answer = await self.ask(ApiKey.JOIN_GROUP, requests.join(group, member, **fields))
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            answer = await self.ask(ApiKey.JOIN_GROUP, requests.join(group, answer.member_id, **fields))
+        return answer
+
+    async def stable(self, group="g", assignment=b"everything", **fields):
+        """Be the only member of a stable group; the member's id."""
+        member = (await self.join(group=group, **fields)).member_id
+        protocol = {**BY_PROTOCOL, "protocol_type": fields.get("protocol_type", "consumer")}
+        answer = await self.ask(ApiKey.SYNC_GROUP, requests.sync(group, member, 1, {member: assignment}, **protocol))
+        assert answer.error_code == ErrorCode.NONE
+        return member
+
+    async def leave(self, member, group="g"):
+        await self.ask(ApiKey.LEAVE_GROUP, requests.leave(5, group, member))
+
+    async def commit(self, *offsets, group="g", version=9, **fields):
+        """Commit (topic, partition, offset); the errors, partition by partition."""
+        answer = await self.ask(ApiKey.OFFSET_COMMIT, requests.commit(group, *offsets, **fields), version)
+        return [partition.error_code for topic in answer.topics for partition in topic.partitions]
+
+    async def committed(self, group="g"):
+        """All offsets of a group, or the error."""
+        answer = await self.ask(ApiKey.OFFSET_FETCH, requests.fetch_offsets(9, {group: None}), 9)
+        (found,) = answer.groups
+        if found.error_code:
+            return ErrorCode(found.error_code)
+        return {(topic.name, p.partition_index): p.committed_offset for topic in found.topics for p in topic.partitions}
+
+
+@asynccontextmanager
+async def group_client(broker):
+    async with connected(broker.server) as client:
+        yield GroupClient(broker, client)
+
+
+@asynccontextmanager
+async def coordinating(folder, **settings):
+    """A broker with a topic "t" of three partitions that coordinates groups, and a client of it."""
+    few = {"offsets_topic_num_partitions": 1, "group_initial_rebalance_delay_ms": 0}
+    async with running(folder, **{**few, **settings}) as broker, group_client(broker) as client:
+        await create_topic(broker, "t", partitions=3)
+        assert await client.find_coordinator() == ErrorCode.NONE
+        yield client
