@@ -1,0 +1,59 @@
+"""DescribeGroups, as a client sees it that speaks to a real broker over a socket."""
+
+import pytest
+
+from broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from tests.broker.handlers.group_client import coordinating
+from tests.support.group_requests import VERSIONS, subscription
+
+
+@pytest.fixture
+async def client(tmp_path):
+    async with coordinating(tmp_path) as client:
+        yield client
+
+
+async def ask(client, version, *groups, operations=False):
+    message = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
+    return (await client.ask(ApiKey.DESCRIBE_GROUPS, message, version)).groups
+
+
+@pytest.mark.parametrize("version", VERSIONS[ApiKey.DESCRIBE_GROUPS])
+async def test_every_version_describes_a_stable_group(client, version):
+    member_id = await client.stable(group_instance_id="i")
+    (found,) = await ask(client, version, "g")
+    assert (found.error_code, found.group_id, found.group_state) == (ErrorCode.NONE, "g", "Stable")
+    assert (found.protocol_type, found.protocol_data) == ("consumer", "range")
+    (member,) = found.members
+    assert (member.member_id, member.client_id, member.client_host) == (member_id, "test", "/127.0.0.1")
+    assert member.group_instance_id == ("i" if version >= 4 else None)
+    assert (member.member_metadata, member.member_assignment) == (subscription("t"), b"everything")
+
+
+@pytest.mark.parametrize("version", VERSIONS[ApiKey.DESCRIBE_GROUPS])
+async def test_a_group_that_does_not_exist_is_dead(client, version):
+    (found,) = await ask(client, version, "unknown")
+    assert found.group_state == "Dead"
+    assert found.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE)
+    assert found.error_message == ("Group unknown not found." if version >= 6 else None)
+
+
+async def test_several_are_described_each_by_itself(client):
+    await client.commit(("t", 0, 1), group="simple")
+    await client.stable()
+    found = await ask(client, 5, "simple", "g", "unknown")
+    assert [(each.group_id, each.group_state) for each in found] == [
+        ("simple", "Empty"),
+        ("g", "Stable"),
+        ("unknown", "Dead"),
+    ]
+
+
+@pytest.mark.parametrize("version", range(3, 7))
+async def test_what_the_client_may_do_is_told_if_it_asks(client, version):
+    await client.commit(("t", 0, 1))
+    assert (await ask(client, version, "g", operations=True))[0].authorized_operations == GROUP_OPERATIONS
+    assert (await ask(client, version, "g"))[0].authorized_operations == NOT_ASKED

@@ -1,0 +1,34 @@
+"""Heartbeat, as a client sees it that speaks to a real broker over a socket."""
+
+import pytest
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from tests.broker.handlers.group_client import coordinating
+from tests.support.group_requests import VERSIONS, heartbeat
+
+
+@pytest.fixture
+async def client(tmp_path):
+    async with coordinating(tmp_path) as client:
+        yield client
+
+
+@pytest.mark.parametrize("version", VERSIONS[ApiKey.HEARTBEAT])
+async def test_a_member_learns_whether_all_is_well(client, version):
+    member = await client.stable()
+    for message, error in (
+        (heartbeat("g", member, 1), ErrorCode.NONE),
+        (heartbeat("g", member, 2), ErrorCode.ILLEGAL_GENERATION),
+        (heartbeat("g", "nobody", 1), ErrorCode.UNKNOWN_MEMBER_ID),
+        (heartbeat("", member, 1), ErrorCode.INVALID_GROUP_ID),
+    ):
+        assert (await client.ask(ApiKey.HEARTBEAT, message, version)).error_code == error
+
+
+@pytest.mark.parametrize("version", range(3, 5))
+async def test_the_former_self_of_a_static_member_is_fenced(client, version):
+    former = await client.stable(group_instance_id="i")
+    await client.join(group_instance_id="i")
+    message = heartbeat("g", former, 1, group_instance_id="i")
+    assert (await client.ask(ApiKey.HEARTBEAT, message, version)).error_code == ErrorCode.FENCED_INSTANCE_ID
