@@ -100,7 +100,7 @@ async def test_groups_are_loaded_from_a_compacted_log(tmp_path):
         for offset in range(200):
             await client.commit(("t", 0, offset), ("t", 1, offset), metadata="m" * 4000)
         await client.commit(("t", 2, 7), group="other")
-        member = await client.stable("third")
+        member = await client.stable("third", session_timeout_ms=1_800_000)
         for offset in range(200):
             await client.commit(("t", 0, offset), group="third", member=member, generation=1, metadata="m" * 4000)
         log = partition(client.broker, CONSUMER_OFFSETS).log
