@@ -75,7 +75,10 @@ def test_it_is_in_one_group_with_other_clients(served, done, produce, from_json,
             assert sorted(theirs.read.get(timeout=60) for _ in range(2)) == [
                 f"to {index}" for index in range(4) if index not in share
             ]
-            assert ended(ours) == (0, "", "")
+            status, out, err = ended(ours)
+            assert (status, out) == (0, "")
+            # kafka-python may have joined once more of its own accord, after which the same partitions are read on.
+            assert all(line.startswith("barnabas: reading ") for line in err.splitlines())
         theirs.wait_for([0, 1, 2, 3])
 
 
