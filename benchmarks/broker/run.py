@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +34,7 @@ def main(quick: bool = False) -> None:
         print(f"broker: left out, because Apache Kafka cannot run here: {missing}")
         return
     allow_open_files(4096)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that both brokers end too
     scale = lines.QUICK if quick else lines.FULL
     run = Run(scale)
     rows = run.measure()
