@@ -1,10 +1,14 @@
 """What every test may rely on."""
 
 import os
+import signal
 
 import pytest
 
 from tests.support import apache_kafka
+
+# A suite that is started in the background ignores SIGINT, and so would every process that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
