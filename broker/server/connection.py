@@ -135,7 +135,7 @@ class Connection:
             try:
                 dispatch(self, frame)
             except ProtocolError as error:
-                self.close(str(error))
+                server.dispatcher.refuse(self, error)
             if self._out:
                 self.send()
                 self._send_due = True

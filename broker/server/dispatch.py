@@ -96,6 +96,8 @@ class Dispatcher:
     def __init__(self, apis: Sequence[Api]) -> None:
         self.apis = {api.key: api for api in apis}
         self._routes: dict[tuple[int, int], Route] = {}
+        self._make_route: Callable[[Api, int], Route] = Route
+        self.on_refusal: Callable[[Connection, ProtocolError], None] | None = None
         self._tasks: set[asyncio.Task[Message | None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -131,11 +133,15 @@ class Dispatcher:
         if answer is None:
             return
         if isinstance(answer, CoroutineType):
-            task = asyncio.get_running_loop().create_task(answer)
-            self._tasks.add(task)
-            task.add_done_callback(partial(self._handled, request))
+            self.run(request, answer)
         else:
             request.answer(answer)  # type: ignore[arg-type]
+
+    def run(self, request: Request, handling: Coroutine[Any, Any, Message | None]) -> None:
+        """Let a handler that is a coroutine run, and give the request what it returns."""
+        task = asyncio.get_running_loop().create_task(handling)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._handled, request))
 
     def _handled(self, request: Request, task: asyncio.Task[Message | None]) -> None:
         self._tasks.discard(task)
@@ -149,6 +155,17 @@ class Dispatcher:
         if answer is not None:
             request.answer(answer)
 
+    def make_routes(self, make_route: Callable[[Api, int], Route]) -> None:
+        """Make routes anew, by this from now on: how observers get to see requests (broker.server.observe)."""
+        self._make_route = make_route
+        self._routes = {}
+
+    def refuse(self, connection: Connection, error: ProtocolError) -> None:
+        """End a connection whose frame cannot be understood."""
+        if self.on_refusal is not None:
+            self.on_refusal(connection, error)
+        connection.close(str(error))
+
     def _new_route(self, key: int, version: int) -> Route:
         try:
             api = self.apis[ApiKey(key)]
@@ -156,7 +173,10 @@ class Dispatcher:
             raise UnknownRequest(f"no API has key {key} here") from None
         if version not in api.served:
             raise UnknownRequest(f"{api.key.api_name} has no version {version} here")
-        return self._routes.setdefault((key, version), Route(api, version))
+        route = self._routes.get((key, version))
+        if route is None:
+            route = self._routes[key, version] = self._make_route(api, version)
+        return route
 
     def _refuse_api_versions(self, connection: Connection, correlation_id: int) -> None:
         """Answer in version 0's form, which every client reads, so that a newer client can ask again."""

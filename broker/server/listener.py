@@ -57,8 +57,9 @@ class Listener:
             self._begin(sock, (unmapped(host), port))
 
     def _begin(self, sock: socket.socket, peer: tuple[str, int]) -> None:
-        if not self._server.has_room_for(peer[0]):
-            log.warning("connection refused", peer=host_and_port(*peer), reason="max.connections.per.ip is reached")
+        objection = self._server.objection(peer)
+        if objection is not None:
+            log.warning("connection refused", peer=host_and_port(*peer), reason=objection)
             sock.close()
             return
         config = self._server.config

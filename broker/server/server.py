@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -41,6 +41,8 @@ class Server:
         self._to_send: list[Connection] = []
         self._idle_timer: Timer | None = None
         self._stopping = False
+        # Somebody else's objection to new connections, if there is anybody (broker.testing).
+        self.doorkeeper: Callable[[tuple[str, int]], str | None] | None = None
 
     def bind(self) -> None:
         """Take the addresses of all listeners, or none: a caller may still give up before anyone connects."""
@@ -93,6 +95,12 @@ class Server:
         log.warning("max.connections is reached", connections=len(self.connections))
         self._accept(False)
         return False
+
+    def objection(self, peer: tuple[str, int]) -> str | None:
+        """Why somebody who connects is turned away at once."""
+        if not self.has_room_for(peer[0]):
+            return "max.connections.per.ip is reached"
+        return self.doorkeeper(peer) if self.doorkeeper is not None else None
 
     def has_room_for(self, address: str) -> bool:
         limit = self.config.max_connections_per_ip
