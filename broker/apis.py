@@ -39,6 +39,7 @@ from broker.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    write_txn_markers,
 )
 from broker.server.dispatch import Api
 from protocol.api import ApiKey
@@ -69,6 +70,7 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.DELETE_RECORDS, partial(delete_records.handle, broker)),
         Api(ApiKey.INIT_PRODUCER_ID, partial(init_producer_id.handle, broker), versions=Versions(0, 5)),
         Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, partial(offset_for_leader_epoch.handle, broker)),
+        Api(ApiKey.WRITE_TXN_MARKERS, partial(write_txn_markers.handle, broker)),
         Api(ApiKey.DESCRIBE_CONFIGS, partial(describe_configs.handle, broker)),
         Api(ApiKey.ALTER_CONFIGS, partial(alter_configs.handle, broker)),
         Api(ApiKey.DESCRIBE_LOG_DIRS, partial(describe_log_dirs.handle, broker)),

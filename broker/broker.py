@@ -31,6 +31,7 @@ from broker.replica.housekeeping import Housekeeping
 from broker.replica.replicas import Replicas
 from broker.replica.worker import Worker
 from broker.server.server import Server
+from broker.transaction.markers import TransactionMarkers
 from broker.transaction.producer_ids import ProducerIds
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion
@@ -60,6 +61,7 @@ class Broker:
     replicas: Replicas
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
+    transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
 
     def __init__(self, config: BrokerConfig, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
@@ -125,6 +127,7 @@ class Broker:
         self.cluster.subscribe(self._on_change)
         self.producer_ids = ProducerIds(self.registry, self.config.node_id)
         self.groups = GroupCoordinator(self.config, self.replicas, self.controller, self.cluster, self.clock)
+        self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
         self.groups.start()
         self._housekeeping = Housekeeping(self.config, self.replicas)
         self._housekeeping.start()

@@ -19,11 +19,20 @@ def _nothing(error: ErrorCode) -> None:
     pass
 
 
+class ProducerIdAndEpoch(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+
+
 class Decision(NamedTuple):
-    """The run-time appends the records, replays them and calls `done`; if it cannot, only `done`, with the error."""
+    """The run-time appends the records, replays them and calls `done`; if it cannot, only `done`, with the error.
+
+    With a producer, the records belong to its transaction under way: they hold when that is committed.
+    """
 
     records: Sequence[CoordinatorRecord] = ()
     done: Callable[[ErrorCode], None] = _nothing
+    producer: ProducerIdAndEpoch | None = None
 
 
 NOTHING_TO_DO: Final = Decision()

@@ -15,12 +15,14 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import structlog
 
 from broker.coordinator.decision import CoordinatorRecord, Decision
+from broker.coordinator.transactional import InTransaction, TransactionEnd
 from broker.errors import error_code_of
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 from protocol.records.builder import NewRecord, build_batch
+from protocol.records.control import ControlType, read_end_transaction_marker
 from protocol.records.record import read_records
 from storage.errors import LogFailure
 from storage.segment import FileSlice
@@ -31,11 +33,15 @@ log = structlog.get_logger()
 # How much is read at a time while a shard is loaded: the loop has its turn in between.
 _LOAD_BYTES: Final = 128 * 1024
 _RECORDS_A_PART: Final = 1000
+_PRODUCERS_FAULT: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
 
 
 class Shard(Protocol):
     def replay(self, read: Any) -> None:
-        """Make a record's change."""
+        """Make a record's change.
+
+        Where transactions write to the partition (__consumer_offsets), also `InTransaction` and `TransactionEnd`.
+        """
 
     def loaded(self) -> None:
         """All records have been replayed."""
@@ -83,7 +89,7 @@ class CoordinatorRuntime(Generic[S]):
         """Replay from an offset on, a stretch at a time: read and parsed on a worker thread, replayed here."""
         if self._replicas.find(self.topic, partition.index) is not partition:
             return  # deleted meanwhile
-        stretch = partition.log.read(offset, _LOAD_BYTES, upper_bound=partition.log.high_watermark)
+        stretch = partition.log.read(offset, _LOAD_BYTES, upper_bound=partition.log.end_offset)
         if stretch is None:
             self._loading.discard(partition.index)
             self._shards[partition.index] = shard
@@ -110,6 +116,9 @@ class CoordinatorRuntime(Generic[S]):
         for batch, header in whole_batches(data):
             offset = header.next_offset
             if header.is_control:
+                marker = read_end_transaction_marker(batch, header)
+                if marker is not None:
+                    found.append(TransactionEnd(header.producer_id, marker.control_type is ControlType.COMMIT))
                 continue
             for record in read_records(batch, header):
                 try:
@@ -118,7 +127,7 @@ class CoordinatorRuntime(Generic[S]):
                     log.error("unreadable record passed over", topic=self.topic, offset=record.offset, error=str(error))
                     continue
                 if read is not None:
-                    found.append(read)
+                    found.append(InTransaction(header.producer_id, read) if header.is_transactional else read)
         return offset, found
 
     # --- asking ---
@@ -152,21 +161,31 @@ class CoordinatorRuntime(Generic[S]):
             decision.done(ErrorCode.NOT_COORDINATOR)
             return
         now_ms = self._replicas.clock.now_ms()
-        batch = build_batch([NewRecord(now_ms, record.key, record.value) for record in decision.records])
+        batch = _batch(decision, now_ms)
         if len(batch) > partition.log.config.max_message_bytes:
             decision.done(ErrorCode.MESSAGE_TOO_LARGE)
             return
         result = partition.append_now(memoryview(batch), now_ms)
         if not isinstance(result, AppendResult):
-            log.error("coordinator could not append", partition=str(partition.log.topic_partition), error=str(result))
-            decision.done(_error_for_clients(error_code_of(result)))
+            error = error_code_of(result)
+            if error not in _PRODUCERS_FAULT:
+                name = str(partition.log.topic_partition)
+                log.error("coordinator could not append", partition=name, error=str(result))
+            decision.done(_error_for_clients(error))
             return
         shard = self._shards[index]
+        producer = decision.producer
         for record in decision.records:
             read = self._read_record(record)
             if read is not None:
-                shard.replay(read)
+                shard.replay(read if producer is None else InTransaction(producer.producer_id, read))
         partition.when_committed(result.last_offset + 1, lambda failure: decision.done(_committed(failure)))
+
+    def end_transaction(self, index: int, end: TransactionEnd) -> None:
+        """A marker has been appended to a shard's partition. A shard that is being loaded finds it there itself."""
+        shard = self._shards.get(index)
+        if shard is not None:
+            shard.replay(end)
 
     def carry_out_in_parts(self, index: int, records: Sequence[CoordinatorRecord]) -> None:
         """Make true what need not be true all at once, and may be more than fits into a batch."""
@@ -194,11 +213,24 @@ def whole_batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
         position += header.size
 
 
+def _batch(decision: Decision, now_ms: int) -> bytearray:
+    records = [NewRecord(now_ms, record.key, record.value) for record in decision.records]
+    if decision.producer is None:
+        return build_batch(records)
+    producer_id, epoch = decision.producer
+    return build_batch(records, producer_id=producer_id, producer_epoch=epoch, transactional=True)
+
+
 def _committed(failure: LogFailure | None) -> ErrorCode:
     return ErrorCode.NONE if failure is None else _error_for_clients(error_code_of(failure))
 
 
 def _error_for_clients(error: ErrorCode) -> ErrorCode:
-    """What a failed append means to a client of the coordinator: to ask again, perhaps another one."""
+    """What a failed append means to a client of the coordinator: to ask again, perhaps another one.
+
+    Unless it is the client's own fault: it writes in a transaction that is not its own any more.
+    """
+    if error in _PRODUCERS_FAULT:
+        return error
     disk = error == ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NOT_COORDINATOR if disk else ErrorCode.COORDINATOR_NOT_AVAILABLE

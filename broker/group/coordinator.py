@@ -10,14 +10,14 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.view import ClusterChange, ClusterView
-from broker.coordinator.decision import Decision
+from broker.coordinator.decision import Decision, ProducerIdAndEpoch
 from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.timers import ClockTimers
+from broker.coordinator.transactional import TransactionEnd
 from broker.group.answers import join_error, sync_error
 from broker.group.member import AnswerJoin, AnswerSync
 from broker.group.membership import ClientInfo
-from broker.group.offsets import Partition
-from broker.group.records import CommittedOffset
+from broker.group.records import CommittedOffset, Partition
 from broker.group.shard import GroupShard, read_record
 from broker.internal_topics import CONSUMER_OFFSETS, new_topic
 from broker.replica.replicas import Replicas
@@ -146,6 +146,30 @@ class GroupCoordinator:
         else:
             index, shard = found
             self._runtime.carry_out(index, shard.commit(group_id, member_id, instance_id, generation, offsets, done))
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        producer: ProducerIdAndEpoch,
+        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        done: Done,
+    ) -> None:
+        found = self._runtime.shard_of(group_id)
+        if isinstance(found, ErrorCode):
+            done(found)
+        else:
+            index, shard = found
+            decision = shard.commit_in_transaction(
+                group_id, member_id, instance_id, generation, producer, offsets, done
+            )
+            self._runtime.carry_out(index, decision)
+
+    def end_transaction(self, index: int, producer_id: int, committed: bool) -> None:
+        """A marker has been written to a partition of __consumer_offsets."""
+        self._runtime.end_transaction(index, TransactionEnd(producer_id, committed))
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[Partition]

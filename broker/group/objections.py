@@ -106,3 +106,18 @@ def objection_to_commit(group: Group | None, member_id: str, instance_id: str | 
     if error:
         return error
     return ErrorCode.REBALANCE_IN_PROGRESS if group.is_in(GroupState.COMPLETING_REBALANCE) else ErrorCode.NONE
+
+
+def objection_to_transactional_commit(
+    group: Group | None, member_id: str, instance_id: str | None, generation: int
+) -> ErrorCode:
+    """Producers that do not say for which member they commit are let through: older ones do not know it."""
+    if group is None:
+        return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if group.is_in(GroupState.DEAD):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation < 0 and group.is_in(GroupState.EMPTY):
+        return ErrorCode.NONE
+    if generation >= 0 or member_id or instance_id is not None:
+        return objection_to_generation(group, member_id, instance_id, generation)
+    return ErrorCode.NONE

@@ -7,11 +7,10 @@ from typing import Final
 
 from broker.coordinator.decision import CoordinatorRecord
 from broker.group.group import Group
-from broker.group.records import CommittedOffset, offset_record
+from broker.group.pending_offsets import PendingOffsets
+from broker.group.records import CommittedOffset, Partition, offset_record
 from broker.group.states import GroupState
 from broker.group.subscription import subscribed_topics
-
-Partition = tuple[str, int]
 
 _NONE: Final[Mapping[Partition, CommittedOffset]] = {}
 
@@ -21,40 +20,64 @@ class Offsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[Partition, CommittedOffset]] = {}
+        self.pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
         return self._by_group.get(group_id, _NONE)
 
-    def replay(self, group_id: str, partition: Partition, committed: CommittedOffset | None) -> None:
-        offsets = self._by_group.setdefault(group_id, {})
-        if committed is not None:
-            offsets[partition] = committed
-        else:
-            offsets.pop(partition, None)
-            if not offsets:
+    def replay(
+        self,
+        group_id: str,
+        partition: Partition,
+        committed: CommittedOffset | None,
+        producer_id: int | None = None,
+    ) -> None:
+        """An offset, or that there is none any more; with a producer, one that waits for the end of its transaction."""
+        if committed is None:
+            self.pending.forget(group_id, partition)
+            offsets = self._by_group.get(group_id)
+            if offsets is not None and offsets.pop(partition, None) is not None and not offsets:
                 del self._by_group[group_id]
+        elif producer_id is not None:
+            self.pending.add(producer_id, group_id, partition, committed)
+        else:
+            self.pending.supersede(group_id, partition)
+            self._by_group.setdefault(group_id, {})[partition] = committed
+
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        for group_id, partition, offset in self.pending.end(producer_id, committed):
+            self._by_group.setdefault(group_id, {})[partition] = offset
 
     def tombstones(self, group_id: str, partitions: Iterable[Partition]) -> list[CoordinatorRecord]:
         """What deletes these offsets, of those that there are."""
-        known = self.of_group(group_id)
-        return [offset_record(group_id, *partition, None) for partition in partitions if partition in known]
+        known, pending = self.of_group(group_id), self.pending.of_group(group_id)
+        return [
+            offset_record(group_id, *partition, None)
+            for partition in partitions
+            if partition in known or partition in pending
+        ]
 
     def of_topics(self, topics: Collection[str]) -> list[CoordinatorRecord]:
         """What deletes all offsets of topics that are no more."""
-        return [
-            offset_record(group_id, *partition, None)
+        known = [
+            (group_id, partition)
             for group_id, offsets in self._by_group.items()
             for partition in offsets
             if partition[0] in topics
         ]
+        gone = dict.fromkeys([*known, *self.pending.of_topics(topics)])
+        return [offset_record(group_id, *partition, None) for group_id, partition in gone]
 
     def expired(self, group: Group, now_ms: int, kept_ms: int) -> list[Partition]:
-        """Whose time is over.
+        """Whose time is over. What a transaction may still change is not.
 
         Offsets of a group with members stay, except of topics that it no longer reads. Others expire some time after
         the group became empty, or, if they never had to do with members, after they were committed.
         """
         offsets = self.of_group(group.group_id)
+        pending = self.pending.of_group(group.group_id)
+        if pending:
+            offsets = {partition: committed for partition, committed in offsets.items() if partition not in pending}
         if group.protocol_type is None:
             return _older(offsets, now_ms, lambda committed: committed.commit_timestamp, kept_ms)
         if group.is_in(GroupState.EMPTY):

@@ -23,6 +23,8 @@ from protocol.group_records import (
 )
 from protocol.schema import ZERO_UUID
 
+Partition = tuple[str, int]  # a topic's name, and which of its partitions
+
 _OFFSET_KEY: Final = b"\0\1"
 _LEGACY_OFFSET_KEY: Final = b"\0\0"
 _GROUP_KEY: Final = b"\0\2"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from broker.coordinator.decision import NOTHING_TO_DO, CoordinatorRecord, Decision
+from broker.coordinator.decision import NOTHING_TO_DO, CoordinatorRecord, Decision, ProducerIdAndEpoch
 from broker.coordinator.timers import Timers
+from broker.coordinator.transactional import InTransaction, TransactionEnd
 from broker.group.group import Group
 from broker.group.member import Member
 from broker.group.membership import Membership
-from broker.group.objections import GroupSettings, objection_to_commit
-from broker.group.offsets import Offsets, Partition
+from broker.group.objections import GroupSettings, objection_to_commit, objection_to_transactional_commit
+from broker.group.offsets import Offsets
 from broker.group.records import (
     CommittedOffset,
+    Partition,
     group_tombstone,
     offset_record,
     read_group,
@@ -57,13 +59,21 @@ class GroupShard:
 
     # --- durable state ---
 
-    def replay(self, read: ReadRecord) -> None:
+    def replay(self, read: ReadRecord | InTransaction | TransactionEnd) -> None:
+        if isinstance(read, TransactionEnd):
+            self.offsets.end_transaction(*read)
+        elif isinstance(read, InTransaction):
+            self._replay(read.read, read.producer_id)
+        else:
+            self._replay(read)
+
+    def _replay(self, read: ReadRecord, producer_id: int | None = None) -> None:
         key, value = read
         if isinstance(key, OffsetCommitKey):
             if value is not None and key.group not in self.groups:
                 # Of a consumer that assigns its partitions itself: a group without members.
                 self.groups[key.group] = Group(key.group, self._now_ms())
-            self.offsets.replay(key.group, (key.topic, key.partition), value)  # type: ignore[arg-type]
+            self.offsets.replay(key.group, (key.topic, key.partition), value, producer_id)  # type: ignore[arg-type]
         elif isinstance(value, GroupMetadataValue):
             self._replay_group(key.group, value)
         else:
@@ -107,12 +117,24 @@ class GroupShard:
             return NOTHING_TO_DO
         if group is not None and member_id in group.members:
             self.membership.heard(group, group.members[member_id])
-        records = [offset_record(group_id, *partition, offset) for partition, offset in offsets]
+        return _commit(group_id, offsets, done)
 
-        def committed(error: ErrorCode) -> None:
-            done(ErrorCode.INVALID_COMMIT_OFFSET_SIZE if error == ErrorCode.MESSAGE_TOO_LARGE else error)
-
-        return Decision(records, committed)
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        producer: ProducerIdAndEpoch,
+        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        done: Callable[[ErrorCode], None],
+    ) -> Decision:
+        """These hold when the producer's transaction is committed. Whoever vouches for it comes before."""
+        error = objection_to_transactional_commit(self.groups.get(group_id), member_id, instance_id, generation)
+        if error:
+            done(error)
+            return NOTHING_TO_DO
+        return _commit(group_id, offsets, done)._replace(producer=producer)
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[Partition]
@@ -147,6 +169,7 @@ class GroupShard:
             expired = self.offsets.expired(group, now_ms, kept_ms)
             records += self.offsets.tombstones(group_id, expired)
             all_expired = len(expired) == len(self.offsets.of_group(group_id))
+            all_expired = all_expired and not self.offsets.pending.of_group(group_id)
             if all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
                 records.append(group_tombstone(group_id))
         return records
@@ -182,8 +205,20 @@ class GroupShard:
         if group is None or not group.is_in(GroupState.EMPTY):
             done(ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP)
             return NOTHING_TO_DO
-        offsets = self.offsets.tombstones(group_id, self.offsets.of_group(group_id))
+        known = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.pending.of_group(group_id)])
+        offsets = self.offsets.tombstones(group_id, known)
         return Decision([*offsets, group_tombstone(group_id)], done)
+
+
+def _commit(
+    group_id: str, offsets: Sequence[tuple[Partition, CommittedOffset]], done: Callable[[ErrorCode], None]
+) -> Decision:
+    records = [offset_record(group_id, *partition, offset) for partition, offset in offsets]
+
+    def committed(error: ErrorCode) -> None:
+        done(ErrorCode.INVALID_COMMIT_OFFSET_SIZE if error == ErrorCode.MESSAGE_TOO_LARGE else error)
+
+    return Decision(records, committed)
 
 
 def _load(group_id: str, value: GroupMetadataValue) -> Group:

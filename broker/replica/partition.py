@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import structlog
@@ -38,6 +40,7 @@ class Appender(Protocol):
 
 
 _Append = tuple[memoryview, Appender, Any]  # the records, who appends them, and under which place
+_Marker = tuple[_Append, int]  # the end of a transaction, and the transaction version that it follows
 
 
 class _Written(NamedTuple):
@@ -56,6 +59,7 @@ class Partition:
         "_flushing",
         "_in_sync_replicas",
         "_queued",
+        "_queued_markers",
         "_replica_count",
         "_replicas",
         "_unflushed",
@@ -82,6 +86,7 @@ class Partition:
         self.deleted = False
         self.waiters: dict[Waiter, None] = {}
         self._queued: list[_Append] = []
+        self._queued_markers: list[_Marker] = []
         self._flushing = False
         self._flush_timer: Timer | None = None
         self._commit_waits: list[tuple[int, Callable[[LogFailure | None], None]]] = []  # in the order of their offsets
@@ -111,18 +116,44 @@ class Partition:
 
     def append_soon(self, records: memoryview, appender: Appender, place: Any) -> None:
         """Append with whatever else arrives in this turn of the loop. `records` must stay as they are till then."""
-        if not self._queued:
+        if not self._queued and not self._queued_markers:
             self._replicas.append_soon(self)
         self._queued.append((records, appender, place))
 
+    def append_marker_soon(self, batch: memoryview, transaction_version: int, appender: Appender, place: Any) -> None:
+        """Append the end of a transaction, behind all that clients have queued in this turn of the loop.
+
+        What was admitted to the transaction before its end is written before its marker: none is left behind it.
+        """
+        if not self._queued and not self._queued_markers:
+            self._replicas.append_soon(self)
+        self._queued_markers.append(((batch, appender, place), transaction_version))
+
     def append_queued(self, now_ms: int) -> None:
         appends, self._queued = self._queued, []
+        if appends:
+            self._append(appends, now_ms, AppendOrigin.CLIENT)
+        if self._queued_markers:
+            markers, self._queued_markers = self._queued_markers, []
+            for version, group in groupby(markers, key=itemgetter(1)):
+                self._append([append for append, _ in group], now_ms, AppendOrigin.COORDINATOR, version)
+
+    def _append(
+        self, appends: Sequence[_Append], now_ms: int, origin: AppendOrigin, transaction_version: int = 0
+    ) -> None:
+        """Append all of them in one write."""
         log = self.log
         if self.deleted:
             self._tell(appends, [LogFailure(f"{log.topic_partition} has been deleted")] * len(appends))
             return
         record_sets = [append[0] for append in appends]
-        results = log.append(record_sets, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        results = log.append(
+            record_sets,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            transaction_version=transaction_version,
+        )
         self._written(_Written(appends, results, log.end_offset, sum(map(len, record_sets))), now_ms)
 
     def _written(self, written: _Written, now_ms: int) -> None:
