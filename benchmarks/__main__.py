@@ -20,13 +20,24 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description="Measure, and print what was measured.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORK",
+        help="of the broker benchmark, the works so named, in part",
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
+    if options.only and options.names != ["broker"]:
+        parser.error("--only goes with broker alone")
     for name in options.names or BENCHMARKS:
         benchmark = import_module(BENCHMARKS[name])
-        if options.quick and name in HAVE_QUICK:
+        if options.only:
+            benchmark.main(quick=options.quick, only=options.only)
+        elif options.quick and name in HAVE_QUICK:
             benchmark.main(quick=True)
         else:
             benchmark.main()

@@ -14,6 +14,7 @@ import psutil
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -21,7 +22,6 @@ from protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.apache_kafka import ApacheKafka, knows_a_broker
 from tests.support.broker_process import BrokerProcess
 from tests.support.wire import Wire
@@ -42,6 +42,7 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
 
     def __init__(self) -> None:
         self._stack = ExitStack()
+        self._partitions: dict[str, int] = {}  # topic by topic, how many
 
     @abstractmethod
     def start(self) -> int:
@@ -68,13 +69,18 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
         with Wire("127.0.0.1", self.port) as wire:
             return {api.api_key for api in wire.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0).api_keys}
 
-    def create_topic(self, name: str) -> None:
-        """Have the broker create a topic of one partition by asking for it, and wait until its leader has its log."""
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic, and wait until the leader of each partition has its log."""
         deadline = time.monotonic() + 30
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
         with Wire("127.0.0.1", self.port) as wire:
-            wire.ask(ApiKey.METADATA, request, 8)
-            while self._latest(wire, name).error_code != ErrorCode.NONE:
+            (created,) = wire.ask(
+                ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5
+            ).topics
+            if created.error_code != ErrorCode.NONE:
+                raise RuntimeError(f"{self.name} did not create {name}: {created.error_message}")
+            self._partitions[name] = partitions
+            while any(each.error_code != ErrorCode.NONE for each in self._latest(wire, name)):
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"{self.name} did not create {name}")
                 time.sleep(0.01)  # nothing tells a client that an election is over; asking is all there is
@@ -87,15 +93,17 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
             raise RuntimeError(f"{self.name} did not delete {name}: {answer.error_message}")
 
     def end_offset(self, topic: str) -> int:
+        """Where the topic's log ends; of several partitions, the sum."""
         with Wire("127.0.0.1", self.port) as wire:
-            return self._latest(wire, topic).offset
+            return sum(each.offset for each in self._latest(wire, topic))
 
-    def _latest(self, wire: Wire, topic: str) -> ListOffsetsPartitionResponse:
-        partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
+    def _latest(self, wire: Wire, topic: str) -> list[ListOffsetsPartitionResponse]:
+        indexes = range(self._partitions[topic])
+        partitions = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in indexes]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)])
         (answer,) = wire.ask(ApiKey.LIST_OFFSETS, request, 5).topics
-        partition: ListOffsetsPartitionResponse = answer.partitions[0]
-        return partition
+        found: list[ListOffsetsPartitionResponse] = answer.partitions
+        return found
 
 
 class Kafka(Contestant):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -9,9 +10,20 @@ from typing import Final
 
 import psutil
 
-from benchmarks.broker import bare_loops, end_to_end, frames, java_tools, librdkafka, raw_fetch, small_requests
+from benchmarks.broker import (
+    bare_loops,
+    end_to_end,
+    frames,
+    idempotence,
+    java_tools,
+    librdkafka,
+    raw_fetch,
+    small_requests,
+    transactions,
+)
 from benchmarks.broker.comparison import Better, Line, percentile
 from benchmarks.broker.contestants import Contestant
+from benchmarks.broker.transactions import Way
 from protocol.api import ApiKey
 
 HIGHER, LOWER = Better.HIGHER, Better.LOWER
@@ -31,6 +43,12 @@ LINES: Final = [
     Line("connections_1000", "1,000 connections, 1 small Produce in flight", "req/s", HIGHER, 1.3),
     Line("fetch_1", "raw Fetch of 8 MiB, 1 connection", "GB/s", HIGHER, 1.3),
     Line("fetch_4", "raw Fetch of 8 MiB, 4 connections", "GB/s", HIGHER, 1.0),
+    Line("transactions_1", "1 producer, transactions of 100 messages", "txn/s", HIGHER, 1.5),
+    Line("transactions_50", "50 producers, transactions of 100 messages", "txn/s", HIGHER, 1.5),
+    Line("transactions_1_classic", "1 producer, the same the classic way", "txn/s", HIGHER, 1.5),
+    Line("transactions_50_classic", "50 producers, the same the classic way", "txn/s", HIGHER, 1.5),
+    Line("idempotent", "16 connections, idempotent small Produces", "req/s", HIGHER),
+    Line("idempotent_share", "idempotent small Produces, of what plain ones reach", "", HIGHER, 0.95, own=True),
     Line("latency_p50", "end to end at 1,000 msg/s, p50", "us", LOWER),
     Line("latency_p99", "end to end at 1,000 msg/s, p99", "us", LOWER),
     Line("cpu_produce", "broker's CPU, librdkafka produce 1 KiB", "s/GB", LOWER, 0.3),
@@ -44,6 +62,9 @@ GB: Final = 1e9
 MICROSECONDS: Final = 1e6
 SMALL_VALUE: Final = bytes(100)
 MESSAGES_PER_SECOND: Final = 1000
+
+MESSAGES_A_TRANSACTION: Final = 100
+TRANSACTIONS_PARTITIONS: Final = 10
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCH_BATCH_BYTES: Final = 512 * 1024
@@ -60,14 +81,27 @@ class Scale:
     seconds: float  # for each load that goes by time
     messages_100: int
     messages_1024: int
+    idempotent_requests: int  # on each connection, in each turn
     no_more_rounds_after: float  # seconds since the beginning
 
 
 FULL: Final = Scale(
-    rounds=5, starts=3, seconds=2.0, messages_100=1_000_000, messages_1024=300_000, no_more_rounds_after=420
+    rounds=5,
+    starts=3,
+    seconds=2.0,
+    messages_100=1_000_000,
+    messages_1024=300_000,
+    idempotent_requests=1000,
+    no_more_rounds_after=420,
 )
 QUICK: Final = Scale(
-    rounds=2, starts=1, seconds=0.6, messages_100=300_000, messages_1024=100_000, no_more_rounds_after=90
+    rounds=2,
+    starts=1,
+    seconds=0.6,
+    messages_100=300_000,
+    messages_1024=100_000,
+    idempotent_requests=500,
+    no_more_rounds_after=90,
 )
 
 
@@ -85,6 +119,7 @@ class Work:
     against: Callable[[Contestant, str, Scale], Measured]
     bare: Callable[[Scale], Measured] | None = None
     needs: frozenset[ApiKey] = frozenset()  # what both brokers must serve for it
+    partitions: int = 1  # of the topic
 
 
 def prepare(broker: Contestant) -> None:
@@ -103,6 +138,14 @@ def check_end_offset(broker: Contestant, topic: str, expected: int) -> None:
     found = broker.end_offset(topic)
     if found != expected:
         raise RuntimeError(f"{broker.name} has {found} records in {topic}, not {expected}")
+
+
+def wait_for_end_offset(broker: Contestant, topic: str, expected: int) -> None:
+    """The same where the last records, markers of transactions, may come after the answers."""
+    deadline = time.monotonic() + small_requests.TIMEOUT
+    while broker.end_offset(topic) < expected and time.monotonic() < deadline:
+        time.sleep(0.01)  # nothing tells a client of a marker; asking is all there is
+    check_end_offset(broker, topic, expected)
 
 
 # --- stock clients ---
@@ -197,6 +240,25 @@ def bare_broker() -> AbstractContextManager[bare_loops.BareLoop]:
     return bare_loops.write_loop(len(small_produce("bare")), frames.produce_answer("bare"))
 
 
+def transactional_producers(producers: int, way: Way) -> Work:
+    key = f"transactions_{producers}" + ("" if way is Way.NEWEST else f"_{way.value}")
+    size = MESSAGES_A_TRANSACTION
+
+    def against(broker: Contestant, topic: str, scale: Scale) -> Measured:
+        done = transactions.run(broker.port, topic, TRANSACTIONS_PARTITIONS, topic, producers, size, way, scale.seconds)
+        wait_for_end_offset(broker, topic, done.transactions * (size + 1))  # each ends with a marker
+        return Measured({key: done.per_second}, {key: done.client_busy})
+
+    name = f"transactions of {producers}" + ("" if way is Way.NEWEST else f", {way.value}")
+    return Work(name, against, needs=TRANSACTIONS, partitions=TRANSACTIONS_PARTITIONS)
+
+
+def idempotent(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    done = idempotence.compare(broker.port, topic, SMALL_VALUE, scale.idempotent_requests, pairs=8)
+    check_end_offset(broker, topic, done.requests)
+    return Measured({"idempotent": done.idempotent, "idempotent_share": done.share}, {"idempotent": done.client_busy})
+
+
 # --- large requests ---
 
 
@@ -248,6 +310,7 @@ def cpu_of(process: psutil.Process) -> Iterator[_Cpu]:
 
 
 GROUPS: Final = frozenset({ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP})
+TRANSACTIONS: Final = frozenset({ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN})
 
 WORKS: Final = [
     Work("librdkafka 100 B", librdkafka_100),
@@ -260,6 +323,11 @@ WORKS: Final = [
     many_connections(16, 5),
     many_connections(200, 1),
     many_connections(1000, 1),
+    transactional_producers(1, Way.NEWEST),
+    transactional_producers(50, Way.NEWEST),
+    transactional_producers(1, Way.CLASSIC),
+    transactional_producers(50, Way.CLASSIC),
+    Work("idempotence", idempotent),
     fetch_connections(1),
     fetch_connections(4),
     Work("end to end", latency),

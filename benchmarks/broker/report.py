@@ -35,8 +35,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     line = row.line
     return (
         line.title,
-        f"{number(row.kafka.median)} {line.unit}",
-        f"{number(row.barnabas.median)} {line.unit}",
+        f"{number(row.kafka.median)} {line.unit}".rstrip(),
+        f"{number(row.barnabas.median)} {line.unit}".rstrip(),
         f"{number(row.ratio.median)} ({number(row.ratio.low)} to {number(row.ratio.high)})",
         _target(row),
         "" if row.limit is None else f"{number(row.limit)} {line.unit}",
@@ -48,7 +48,8 @@ def _target(row: Row) -> str:
     if row.line.target is None:
         return ""
     sign = ">=" if row.line.better is Better.HIGHER else "<="
-    return f"{sign} {row.line.target:g}, {'met' if row.line.met(row.ratio.median) else 'missed'}"
+    whose = "own " if row.line.own else ""
+    return f"{whose}{sign} {row.line.target:g}, {'met' if row.met else 'missed'}"
 
 
 def number(value: float) -> str:
@@ -124,7 +125,7 @@ def plot(rows: Sequence[Row], heading: Sequence[str], path: Path) -> None:
     places = range(len(rows))
     advantages = [_advantage(row) for row in rows]
     medians = [advantage.median for advantage in advantages]
-    met = [row.line.met(row.ratio.median) for row in rows]
+    met = [row.met for row in rows]
     colours = [{True: "tab:green", False: "tab:red", None: "tab:grey"}[each] for each in met]
     spread = (
         [advantage.median - advantage.low for advantage in advantages],
@@ -132,7 +133,11 @@ def plot(rows: Sequence[Row], heading: Sequence[str], path: Path) -> None:
     )
     axes.barh(places, [median - 1 for median in medians], left=1, color=colours, alpha=0.55, height=0.6)
     axes.errorbar(medians, places, xerr=spread, fmt="none", ecolor="black", elinewidth=1, capsize=3)
-    targets = [(row.line.advantage(row.line.target), place) for place, row in enumerate(rows) if row.line.target]
+    targets = [
+        (row.line.advantage(row.line.target), place)
+        for place, row in enumerate(rows)
+        if row.line.target and not row.line.own
+    ]
     axes.plot(
         *zip(*targets, strict=True), linestyle="none", marker="|", markersize=14, color="tab:blue", label="target"
     )

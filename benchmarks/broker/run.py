@@ -7,6 +7,7 @@ ratio is taken within a round; the table has its median and its spread over the 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import resource
 import signal
@@ -28,7 +29,11 @@ WARM_UP: Final = 0
 TOO_BUSY: Final = 0.1
 
 
-def main(quick: bool = False) -> None:
+def main(quick: bool = False, only: Sequence[str] = ()) -> None:
+    """Measure, print, and keep what was found; `only` some works, named in part, are measured and printed alone."""
+    works = [work for work in WORKS if not only or any(name.lower() in work.name.lower() for name in only)]
+    if not works:
+        sys.exit(f"no such work: {', '.join(only)}; there are: {', '.join(work.name for work in WORKS)}")
     missing = unavailable()
     if missing:
         print(f"broker: left out, because Apache Kafka cannot run here: {missing}")
@@ -36,20 +41,23 @@ def main(quick: bool = False) -> None:
     allow_open_files(4096)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that both brokers end too
     scale = lines.QUICK if quick else lines.FULL
-    run = Run(scale)
+    run = Run(dataclasses.replace(scale, starts=1) if only else scale, works)
     rows = run.measure()
     facts = machine.describe()
     result = report.Report(rows, facts, run.rounds, [*report.explanations(rows), *run.notes])
     print(f"\n{result.text()}")
+    if only:
+        return
     for path in result.write(RESULTS, "broker-quick" if quick else "broker"):
         print(f"written: {os.path.relpath(path)}")
 
 
 class Run:
-    """One run of the whole comparison."""
+    """One run of the comparison."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: Scale, works: Sequence[Work] = WORKS) -> None:
         self.scale = scale
+        self.works = works
         self.figures = Figures()
         self.notes: list[str] = []
         self.rounds = 0  # how many were counted
@@ -89,7 +97,7 @@ class Run:
     def _possible(self, contestants: Sequence[Contestant]) -> list[Work]:
         served = [each.served_apis() for each in contestants]
         works = []
-        for work in WORKS:
+        for work in self.works:
             if all(work.needs <= apis for apis in served):
                 works.append(work)
             else:
@@ -99,9 +107,9 @@ class Run:
 
     def _round(self, number: int, works: Sequence[Work], contestants: Sequence[Contestant]) -> None:
         for work in works:
-            topic = f"{work.name.replace(' ', '-')}-{number}"
+            topic = f"{work.name.replace(',', '').replace(' ', '-')}-{number}"
             for contestant in contestants:
-                contestant.create_topic(topic)
+                contestant.create_topic(topic, work.partitions)
                 self._note(number, work, contestant.name, work.against(contestant, topic, self.scale))
             for contestant in contestants:
                 contestant.delete_topic(topic)

@@ -56,6 +56,11 @@ class TestTable:
     def test_a_missed_target_is_called_so(self) -> None:
         assert "<= 0.6, missed" in table([row(Better.LOWER, 0.6)])
 
+    def test_a_target_of_its_own_is_not_about_the_ratio(self) -> None:
+        share = Line("share", "a share", "", Better.HIGHER, 0.95, own=True)
+        kept = Row(share, Spread(0.5, 0.4, 0.6), Spread(0.94, 0.9, 0.99), Spread(1.9, 1.8, 2.0), None, None)
+        assert "own >= 0.95, missed" in table([kept])
+
     def test_a_line_without_a_target_claims_nothing(self) -> None:
         assert "met" not in table([row(target=None)])
 
