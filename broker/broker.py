@@ -119,8 +119,9 @@ class Broker:
             clean=directory.was_clean,
         )
         self.replicas = Replicas(
-            self.config, self.cluster, directory, self._worker, self.clock, self._loop, self.server.send_now
+            self.config, self.cluster, directory, self._worker, self.clock, self._loop, self.server.at_end_of_turn
         )
+        self.server.append = self.replicas.append_due
         self.fetch_sessions = FetchSessions(
             lambda: self.config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )

@@ -34,16 +34,15 @@ class Replicas:
         worker: Worker,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
-        after_appends: Callable[[], None],
+        at_end_of_turn: Callable[[], None],
     ) -> None:
-        """`after_appends` is called when the appends of a turn are done and answered, so that the answers go out."""
+        """`at_end_of_turn` has `append_due` called once this turn's callbacks are done."""
         self.worker = worker
         self.clock = clock
         self.directory = directory
         self._config = config
         self._cluster = cluster
-        self._loop = loop
-        self._after_appends = after_appends
+        self._at_end_of_turn = at_end_of_turn
         self._topics: dict[str | bytes, list[Partition]] = {}  # by name, and by id too
         self._due: list[Partition] = []
         self._turns = Turns(clock, loop)
@@ -74,16 +73,16 @@ class Replicas:
 
     def append_soon(self, partition: Partition) -> None:
         """Have what is queued for a partition written at the end of this turn of the loop, with that of the others."""
-        if not self._due:
-            self._loop.call_soon(self._append_due)
         self._due.append(partition)
+        self._at_end_of_turn()
 
-    def _append_due(self) -> None:
+    def append_due(self) -> None:
+        if not self._due:
+            return
         due, self._due = self._due, []
         now_ms = self.clock.now_ms()
         for partition in due:
             partition.append_queued(now_ms)
-        self._after_appends()
 
     # --- following the cluster ---
 

@@ -11,22 +11,25 @@ _KEPT_BYTES: Final = 64 * 1024 * 1024
 
 
 class BufferPool:
-    """Buffers whose sizes are powers of two, last in first out, so that the next taker gets one that is warm."""
+    """Buffers whose sizes are powers of two, last in first out, so that the next taker gets one that is warm.
+
+    They are handed out as views, which live as long as they do: everybody needs one, and making it costs something.
+    """
 
     def __init__(self) -> None:
-        self._free: dict[int, list[bytearray]] = {}
+        self._free: dict[int, list[memoryview]] = {}
         self._free_bytes = 0
 
-    def take(self, size: int = SMALLEST) -> bytearray:
+    def take(self, size: int = SMALLEST) -> memoryview:
         """A buffer of at least `size` bytes, with whatever its last user left in it."""
         size = max(SMALLEST, 1 << (size - 1).bit_length())
         free = self._free.get(size)
         if not free:
-            return bytearray(size)
+            return memoryview(bytearray(size))
         self._free_bytes -= size
         return free.pop()
 
-    def give(self, buffer: bytearray) -> None:
+    def give(self, buffer: memoryview) -> None:
         """Take back a buffer that nothing reads or writes any more."""
         size = len(buffer)
         if self._free_bytes + size <= _KEPT_BYTES:

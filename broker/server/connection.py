@@ -16,7 +16,7 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -59,7 +59,6 @@ class Connection:
         "_server",
         "_socket",
         "_start",
-        "_view",
         "_wanted",
         "_writing",
         "active_at",
@@ -77,13 +76,12 @@ class Connection:
         self.peer = peer
         host, port = sock.getsockname()[:2]
         self.local_address: tuple[str, int] = (unmapped(host), port)
-        self.active_at = server.clock.monotonic()
+        self.active_at = server.tick
         self.closed = False
         self.requests: deque[Request] = deque()
         self._appending = 0  # how many of the requests under way are Produces whose append is due this turn
-        self._buffer: bytearray | None = None
-        self._view = memoryview(b"")
-        self._start = self._end = 0  # what was received and not yet taken: _view[_start:_end]
+        self._buffer = _NOTHING  # from the pool, while there is something in it
+        self._start = self._end = 0  # what was received and not yet taken: _buffer[_start:_end]
         self._wanted = SMALLEST  # the size of buffer that recent frames needed
         self._out: deque[bytearray | memoryview | FileSlice] = deque()
         self._file_sent = 0  # how much of the file part at the head of _out is gone
@@ -100,11 +98,11 @@ class Connection:
     # --- receiving ---
 
     def _on_readable(self) -> None:
-        if self._buffer is None:
-            self._buffer = self._server.buffers.take(self._wanted)
-            self._view = memoryview(self._buffer)
+        buffer, end = self._buffer, self._end
+        if buffer is _NOTHING:
+            buffer = self._buffer = self._server.buffers.take(self._wanted)
         try:
-            received = self._socket.recv_into(self._view[self._end :])
+            received = self._socket.recv_into(buffer[end:] if end else buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -113,8 +111,8 @@ class Connection:
         if not received:
             self.close("half a frame" if self._end > self._start and not self.requests else None)
             return
-        self._end += received
-        self.active_at = self._server.clock.monotonic()
+        self._end = end + received
+        self.active_at = self._server.tick
         self.begin_requests()
 
     def begin_requests(self) -> None:
@@ -123,14 +121,14 @@ class Connection:
         server = self._server
         dispatch = server.dispatcher.dispatch
         while self._end - self._start >= 4 and not self._out:
-            (size,) = _SIZE.unpack_from(self._view, self._start)
+            (size,) = _SIZE.unpack_from(self._buffer, self._start)
             stop = self._start + 4 + size
             if not 0 <= size <= server.request_max_bytes:
-                self.close(f"a frame of {size} bytes{_guess(self._view[self._start : self._start + 4])}")
+                self.close(f"a frame of {size} bytes{_guess(self._buffer[self._start : self._start + 4])}")
                 return
             if stop > self._end or (self.requests and not self._may_join(stop)):
                 break
-            frame = self._view[self._start + 4 : stop]
+            frame = self._buffer[self._start + 4 : stop]
             self._start = stop
             try:
                 dispatch(self, frame)
@@ -150,7 +148,7 @@ class Connection:
         return (
             self._appending == len(self.requests)
             and stop - start > 6
-            and _SIZE_AND_KEY.unpack_from(self._view, start)[1] == _PRODUCE
+            and _SIZE_AND_KEY.unpack_from(self._buffer, start)[1] == _PRODUCE
         )
 
     def append_is_due(self) -> None:
@@ -164,7 +162,7 @@ class Connection:
     def _settle_buffer(self) -> None:
         """Give back the buffer if it is empty; make room in it if it is full; receive only if there is room."""
         buffer = self._buffer
-        if buffer is None:
+        if buffer is _NOTHING:
             return
         waiting = self._end - self._start
         if self._appending:  # frames in this buffer are still to be written to a log, so nothing in it may move
@@ -174,7 +172,7 @@ class Connection:
             self._release_buffer()
         elif self._end == len(buffer):
             if self._start:
-                self._view[:waiting] = self._view[self._start : self._end]
+                self._buffer[:waiting] = self._buffer[self._start : self._end]
                 self._start, self._end = 0, waiting
             elif waiting >= self._frame_size():  # whole frames wait here already; what comes after them waits outside
                 self._read(False)
@@ -184,27 +182,26 @@ class Connection:
         self._read(True)
 
     def _frame_size(self) -> int:
-        size: int = _SIZE.unpack_from(self._view, self._start)[0]
+        size: int = _SIZE.unpack_from(self._buffer, self._start)[0]
         return size + 4
 
     def _grow(self) -> None:
         """Move to a buffer of twice the size. A large frame gets its room as it arrives, and not on its word."""
-        old, waiting = cast(bytearray, self._buffer), self._view[self._start : self._end]
+        old, waiting = self._buffer, self._buffer[self._start : self._end]
         self._buffer = self._server.buffers.take(2 * len(old))
-        self._view = memoryview(self._buffer)
-        self._view[: len(waiting)] = waiting
+        self._buffer[: len(waiting)] = waiting
         self._start, self._end = 0, len(waiting)
         self._wanted = len(self._buffer)
         waiting.release()
         self._server.buffers.give(old)
 
     def _release_buffer(self) -> None:
-        if self._buffer is not None:
-            if len(self._buffer) > self._end * 4:
-                self._wanted = max(SMALLEST, self._wanted // 2)
-            self._server.buffers.give(self._buffer)
-        self._buffer = None
-        self._view = _NOTHING
+        buffer = self._buffer
+        if buffer is not _NOTHING:
+            if self._wanted > SMALLEST and len(buffer) > self._end * 4:
+                self._wanted //= 2
+            self._server.buffers.give(buffer)
+        self._buffer = _NOTHING
         self._start = self._end = 0
 
     def client_id_of(self, raw: memoryview, length: int) -> str:
@@ -275,7 +272,7 @@ class Connection:
         return sent
 
     def _on_writable(self) -> None:
-        self.active_at = self._server.clock.monotonic()
+        self.active_at = self._server.tick
         self.send()
         self.carry_on()
 

@@ -21,6 +21,12 @@ log = structlog.get_logger()
 
 # How long accepting pauses when the system has no descriptor left, unless one of ours comes free before.
 _PAUSE_WITHOUT_DESCRIPTORS: Final = 1.0
+# How often idle connections are looked for in the time after which one counts as idle.
+_LOOKS_A_TIME: Final = 10
+
+
+def _nothing() -> None:
+    pass
 
 
 class Server:
@@ -38,7 +44,10 @@ class Server:
         self.listeners: list[Listener] = []
         self.connections: set[Connection] = set()
         self._from_address: Counter[str] = Counter()
+        self.append: Callable[[], None] = _nothing  # what writes the appends of a turn, before its answers are sent
+        self.tick = 0  # the time of a connection's last sign of life, as far as idleness is concerned
         self._to_send: list[Connection] = []
+        self._turn_ends = False  # whether the end of this turn is in line
         self._idle_timer: Timer | None = None
         self._stopping = False
         # Somebody else's objection to new connections, if there is anybody (broker.testing).
@@ -71,15 +80,24 @@ class Server:
         for listener in self.listeners:
             listener.close()
 
-    # --- answers ---
+    # --- the end of a turn ---
+
+    def at_end_of_turn(self) -> None:
+        """Once this turn's callbacks are done, write what they have to append, then send what they have to answer."""
+        if not self._turn_ends:
+            self._turn_ends = True
+            self.loop.call_soon(self._end_turn)
 
     def send_soon(self, connection: Connection) -> None:
-        """Send what a connection has in line once this turn's callbacks are done, all its answers together."""
-        if not self._to_send:
-            self.loop.call_soon(self.send_now)
+        """Send what a connection has in line at the end of this turn, all its answers together."""
         self._to_send.append(connection)
+        self.at_end_of_turn()
 
-    def send_now(self) -> None:
+    def _end_turn(self) -> None:
+        try:
+            self.append()
+        finally:
+            self._turn_ends = False
         connections, self._to_send = self._to_send, []
         for connection in connections:
             if not connection.closed:
@@ -133,13 +151,17 @@ class Server:
     # --- idle connections ---
 
     def _watch_idle(self) -> None:
-        """Close connections that have been silent for connections.max.idle.ms, looking ten times in that time."""
+        """Close connections that have been silent for connections.max.idle.ms, looking ten times in that time.
+
+        Time is counted in looks, so that a sign of life costs no look at the clock.
+        """
         idle = self.config.connections_max_idle_ms / 1000
         if idle < 0:
             return
-        oldest = self.clock.monotonic() - idle
+        self.tick += 1
+        oldest = self.tick - _LOOKS_A_TIME
         for connection in [c for c in self.connections if c.active_at < oldest and not c.requests]:
             log.info("connection closed", peer=connection.name, reason="idle")
             connection.close()
         self.buffers.trim()
-        self._idle_timer = self.clock.call_later(max(idle / 10, 0.001), self._watch_idle)
+        self._idle_timer = self.clock.call_later(max(idle / _LOOKS_A_TIME, 0.001), self._watch_idle)

@@ -62,7 +62,11 @@ class NetworkSettings:
     )
 
     socket_send_buffer_bytes = integer(102400, "SO_SNDBUF of a connection; -1 leaves it to the operating system.")
-    socket_receive_buffer_bytes = integer(102400, "SO_RCVBUF of a connection; -1 leaves it to the operating system.")
+    socket_receive_buffer_bytes = integer(
+        1048576,
+        "SO_RCVBUF of a connection; -1 leaves it to the operating system.",
+        unlike_kafka=UnlikeKafka(102400, "a producer on the same machine fills it faster than the loop comes round"),
+    )
     socket_listen_backlog_size = integer(50, "How many connections may wait to be accepted.", at_least=1)
     socket_request_max_bytes = integer(
         104857600, "The largest request that is read; a larger one closes its connection.", at_least=1

@@ -114,6 +114,7 @@ def test_defaults_that_differ_from_kafka_s_say_why():
         "process.roles",
         "listeners",
         "controller.listener.names",
+        "socket.receive.buffer.bytes",
         "log.dir",
         "group.initial.rebalance.delay.ms",
         "offsets.topic.replication.factor",

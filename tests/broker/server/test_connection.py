@@ -128,7 +128,7 @@ async def test_a_buffer_grows_for_a_large_frame_and_goes_back_to_the_pool():
             response = await client.ask(ApiKey.SYNC_GROUP, message)
             assert response.assignment == str(size).encode()
             (connection,) = server.connections
-            assert connection._buffer is None
+            assert not connection._buffer
         assert connection._wanted == SMALLEST
 
 
