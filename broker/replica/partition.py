@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from broker.clock import Timer
+from broker.clock import Clock, Timer
 from broker.controller.topic_names import is_internal
 from protocol.errors import ErrorCode
 from storage.config import MAX_INT64 as NEVER
@@ -19,10 +19,24 @@ from storage.log import Log
 from storage.producer_state import AppendOrigin
 from storage.write import AppendResult, Refusal
 
-if TYPE_CHECKING:
-    from broker.replica.replicas import Replicas
-
 logger = structlog.get_logger()
+
+
+class Worker(Protocol):
+    def run(self, work: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
+        """Do `work` where it may block, and tell its end on the loop."""
+
+
+class Host(Protocol):
+    """What a partition needs of the broker that has it."""
+
+    clock: Clock
+
+    @property
+    def worker(self) -> Worker: ...
+
+    def append_soon(self, partition: Partition) -> None:
+        """Have `append_queued` called at the end of this turn of the loop."""
 
 
 class Waiter(Protocol):
@@ -57,11 +71,11 @@ class Partition:
         "_commit_waits",
         "_flush_timer",
         "_flushing",
+        "_host",
         "_in_sync_replicas",
         "_queued",
         "_queued_markers",
         "_replica_count",
-        "_replicas",
         "_unflushed",
         "deleted",
         "index",
@@ -73,8 +87,8 @@ class Partition:
         "waiters",
     )
 
-    def __init__(self, replicas: Replicas, topic: str, topic_id: bytes, index: int, log: Log) -> None:
-        self._replicas = replicas
+    def __init__(self, host: Host, topic: str, topic_id: bytes, index: int, log: Log) -> None:
+        self._host = host
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -117,7 +131,7 @@ class Partition:
     def append_soon(self, records: memoryview, appender: Appender, place: Any) -> None:
         """Append with whatever else arrives in this turn of the loop. `records` must stay as they are till then."""
         if not self._queued and not self._queued_markers:
-            self._replicas.append_soon(self)
+            self._host.append_soon(self)
         self._queued.append((records, appender, place))
 
     def append_marker_soon(self, batch: memoryview, transaction_version: int, appender: Appender, place: Any) -> None:
@@ -126,7 +140,7 @@ class Partition:
         What was admitted to the transaction before its end is written before its marker: none is left behind it.
         """
         if not self._queued and not self._queued_markers:
-            self._replicas.append_soon(self)
+            self._host.append_soon(self)
         self._queued_markers.append(((batch, appender, place), transaction_version))
 
     def append_queued(self, now_ms: int) -> None:
@@ -166,7 +180,7 @@ class Partition:
                 return
             self.flush()
         elif log.config.flush_ms != NEVER and self._flush_timer is None:
-            self._flush_timer = self._replicas.clock.call_later(log.config.flush_ms / 1000, self.flush)
+            self._flush_timer = self._host.clock.call_later(log.config.flush_ms / 1000, self.flush)
         self._commit(written)
 
     def append_now(self, records: memoryview, now_ms: int) -> AppendResult | Refusal:
@@ -218,14 +232,14 @@ class Partition:
             self._sync_failed(LogFailure(f"{self.log.topic_partition}: {error}"))
             return
         self._flushing = True
-        self._replicas.worker.run(pending.sync, lambda _: self._flushed(pending))
+        self._host.worker.run(pending.sync, lambda _: self._flushed(pending))
 
     def _flushed(self, pending: PendingFlush) -> None:
         self._flushing = False
         if self.deleted:
             return
         try:
-            self.log.finish_flush(pending, self._replicas.clock.now_ms())
+            self.log.finish_flush(pending, self._host.clock.now_ms())
         except LogFailure as failure:
             self._sync_failed(failure)
             return

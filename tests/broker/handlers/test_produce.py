@@ -301,7 +301,7 @@ class TestIdempotence:
 class TestTheDisk:
     async def test_a_failure_at_one_partition_is_none_at_another(self, broker, client, disk):
         await create_topic(broker, "t", partitions=2)
-        disk.broken = ["t-0"]
+        disk.broken = ["/t-0/"]
         parts = [("t", 0, batch(b"a")), ("t", 1, batch(b"b"))]
         assert await errors(client, *parts) == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
         disk.broken = []

@@ -90,7 +90,7 @@ async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, c
     for index in range(3):
         append(broker, b"a", index)
         append(broker, b"b", index)
-    disk.refused = "t-1"
+    disk.refused = "/t-1/"
     clock.advance(1)
     with capture_logs() as logs:
         clock.advance(RETENTION_CHECK)
