@@ -1,0 +1,93 @@
+"""Spark's Kafka connector and its Avro functions, at the version of the pyspark that is installed.
+
+They are jars on Maven Central, and Spark fetches them itself. That takes seconds and a network, so it is done once: the
+jars stay in the cache, and later sessions start from there, also without a network. Mirrors are set as for Spark
+itself, by `spark.jars.ivySettings` or `spark.jars.repositories` in a session's settings.
+"""
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from pipeline.cache import cache_directory
+from pipeline.errors import ConnectorMissing
+from pipeline.java import java_home
+
+SCALA: Final = "2.13"
+
+# What makes Spark's reading of a topic about twice as fast: fewer and larger fetches.
+KAFKA_OPTIONS: Final = {
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
+
+# Some releases of the connector were published without this part of theirs. It has hardly changed since 4.0.0.
+_TOKEN_PROVIDER: Final = f"org.apache.spark:spark-token-provider-kafka-0-10_{SCALA}"
+_TOKEN_PROVIDER_VERSION: Final = "4.0.0"
+
+_PASSED_ON: Final = ("spark.jars.ivySettings", "spark.jars.repositories")
+
+
+def default_packages(version: str = pyspark.__version__) -> list[str]:
+    return [
+        f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version}",
+        f"org.apache.spark:spark-avro_{SCALA}:{version}",
+    ]
+
+
+def jars(packages: Sequence[str], settings: Mapping[str, str] | None = None) -> list[Path]:
+    """The jars of these Maven packages and of all that they need, from the cache or fetched now."""
+    name = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:12]
+    folder = cache_directory() / "spark-jars" / f"{pyspark.__version__}-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    complete = folder / "complete"
+    # Processes that start together would disturb each other in one Ivy folder: the first fetches, the others wait.
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            _fetch(folder, packages, settings or {})
+            complete.touch()
+    # Much of what they need is part of Spark itself, and need not be sent to every executor.
+    own = {jar.name for jar in (Path(pyspark.__file__).parent / "jars").iterdir()}
+    return sorted(jar for jar in (folder / "jars").glob("*.jar") if jar.name.partition("_")[2] not in own)
+
+
+def _fetch(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> None:
+    passed_on = {name: settings[name] for name in _PASSED_ON if name in settings}
+    if _resolve(folder, packages, passed_on):
+        return
+    without = {**passed_on, "spark.jars.excludes": _TOKEN_PROVIDER}
+    token_provider = f"{_TOKEN_PROVIDER}:{_TOKEN_PROVIDER_VERSION}"
+    if _resolve(folder, packages, without) and _resolve(folder, [token_provider], passed_on):
+        return
+    raise ConnectorMissing(
+        f"Spark's Kafka connector is needed and could not be fetched from Maven Central: {', '.join(packages)}. Is "
+        "there a network? A mirror can be named with the setting spark.jars.repositories; a machine without a network "
+        f"can be given {folder} from one that has run a session before. What Spark said: {folder / 'log'}"
+    )
+
+
+def _resolve(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> bool:
+    """Let Spark fetch packages into `folder`, by running a program that does nothing."""
+    home = Path(pyspark.__file__).parent
+    options = {**settings, "spark.jars.packages": ",".join(packages), "spark.jars.ivy": str(folder)}
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as nothing, (folder / "log").open("a") as log:
+        command = [str(home / "bin" / "spark-submit"), "--master", "local[1]"]
+        command += [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]
+        environment = {**os.environ, "JAVA_HOME": str(java_home()), "SPARK_HOME": str(home)}
+        done = subprocess.run(
+            [*command, nothing.name],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    return done.returncode == 0

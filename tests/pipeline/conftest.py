@@ -1,0 +1,48 @@
+"""One Spark session for all tests: it takes seconds to start."""
+
+import os
+
+import pytest
+
+TIMEOUT = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TIMEOUT))
+
+
+def unavailable() -> str | None:
+    """Why Spark cannot run here, or None. Fetches the connector if need be."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "pyspark is not installed: pip install 'barnabas[pipeline]'"
+    from pipeline.connector import default_packages, jars
+    from pipeline.errors import PipelineError
+
+    try:
+        jars(default_packages())
+    except PipelineError as error:
+        return str(error)
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark_is_here() -> None:
+    """Skip where Spark cannot run. In CI (CI=true) that is a failure, with the same word."""
+    reason = unavailable()
+    if reason:
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_is_here, tmp_path_factory):
+    from pipeline.session import spark_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.driver.memory": "1g"}
+    session = spark_session("tests", master="local[2]", settings=settings, log=folder / "spark.log")
+    yield session
+    session.stop()
