@@ -16,8 +16,9 @@ from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.clock import Timer
 from broker.server.dispatch import Api, Dispatcher, Handler, Route
-from broker.server.request import Request
+from broker.server.request import Pause, Request
 from protocol.errors import ProtocolError
 from protocol.schema import Message
 
@@ -151,13 +152,8 @@ def _observed_route(observer: Observer, dispatcher: Dispatcher, api: Api, versio
     return ObservedRoute(api, version, observer, dispatcher)
 
 
-def mute(request: Request, seconds: float, call_later: Callable[[float, Callable[[], None]], Any]) -> None:
-    """Begin nothing more on a request's connection for a while, as Kafka mutes the channel of a throttled client.
-
-    A request that nobody sent stands in line behind those that were begun, and goes away without an answer.
-    """
-    connection = request.connection
-    pause = Request(connection, request.route, request.correlation_id, request.client_id)
+def mute(connection: Connection, seconds: float, call_later: Callable[[float, Callable[[], None]], Timer]) -> None:
+    """Begin nothing more on a connection for a while, as Kafka mutes the channel of a throttled client."""
+    pause = Pause(connection)
     connection.requests.append(pause)
-    timer = call_later(seconds, pause.drop_answer)
-    pause.on_abandon = timer.cancel
+    pause.on_abandon = call_later(seconds, pause.end).cancel

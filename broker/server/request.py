@@ -60,3 +60,20 @@ class Request:
     def fail(self, reason: str) -> None:
         """Close the connection, as Kafka does where no answer could say what is wrong."""
         self.connection.close(reason)
+
+
+class Pause(Request):
+    """Stands in a connection's line like a request that is not answered yet: what is behind it waits.
+
+    At the end of the line it keeps anything more from being begun; at its head it holds the answers, too.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.output = None
+        self.on_abandon = None
+
+    def end(self) -> None:
+        self.drop_answer()

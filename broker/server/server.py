@@ -16,6 +16,7 @@ from broker.server.buffers import BufferPool
 from broker.server.connection import Connection
 from broker.server.dispatch import Api, Dispatcher
 from broker.server.listener import Listener
+from broker.server.request import Pause
 
 log = structlog.get_logger()
 
@@ -50,6 +51,7 @@ class Server:
         self._turn_ends = False  # whether the end of this turn is in line
         self._idle_timer: Timer | None = None
         self._stopping = False
+        self._pauses: list[Pause] | None = None  # one a connection, while the server stands still
         # Somebody else's objection to new connections, if there is anybody (broker.testing).
         self.doorkeeper: Callable[[tuple[str, int]], str | None] | None = None
 
@@ -143,8 +145,24 @@ class Server:
             del self._from_address[connection.peer[0]]
         self._accept(True)
 
+    # --- standing still ---
+
+    def pause(self) -> None:
+        """Begin nothing, answer nobody and accept nobody until `resume`; the system keeps what arrives meanwhile."""
+        if self._pauses is None:
+            self._accept(False)
+            self._pauses = [Pause(connection) for connection in self.connections]
+            for pause in self._pauses:
+                pause.connection.requests.appendleft(pause)
+
+    def resume(self) -> None:
+        pauses, self._pauses = self._pauses, None
+        for pause in pauses or ():
+            pause.end()
+        self._accept(True)
+
     def _accept(self, wanted: bool) -> None:
-        if not self._stopping:
+        if not self._stopping and self._pauses is None:
             for listener in self.listeners:
                 listener.accept(wanted)
 

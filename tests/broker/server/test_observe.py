@@ -35,6 +35,12 @@ class PassingOn:
         self.seen.append(("misunderstood", str(error)))
 
 
+async def until(condition):
+    """Let the loop turn until something holds; the test's own time limit ends it otherwise."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
 def at_once(request, message):
     return HeartbeatResponse(error_code=7)
 
@@ -164,7 +170,7 @@ async def test_a_muted_connection_begins_nothing_until_its_time_is_over():
     class Muting(PassingOn):
         def answered(self, exchange, answer):
             exchange.send(answer)
-            mute(exchange, 5, clock.call_later)
+            mute(exchange.connection, 5, clock.call_later)
             uninstall(server.dispatcher)
 
     async with serving(Api(ApiKey.HEARTBEAT, at_once)) as server, connected(server) as client:
@@ -188,3 +194,30 @@ async def test_somebody_may_object_to_new_connections():
         async with connected(server) as another:
             assert await another.closed()
         await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+
+
+async def test_a_server_that_is_paused_answers_nobody_and_loses_nothing():
+    begun = []
+
+    def waits(request, message):
+        begun.append(request)
+
+    async with serving(Api(ApiKey.HEARTBEAT, waits)) as server, connected(server) as client:
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=1))
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=2))
+        await until(lambda: begun)
+        server.pause()
+        server.pause()
+        begun.pop().answer(HeartbeatResponse())
+        async with connected(server) as another:  # the system lets it connect, the broker does not see it
+            another.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=3))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.reader.read(1), 0.1)
+            assert not begun
+            server.resume()
+            assert (await client.answer(ApiKey.HEARTBEAT))[0] == 1
+            await until(lambda: len(begun) == 2)
+            for request in begun:
+                request.answer(HeartbeatResponse())
+            assert (await client.answer(ApiKey.HEARTBEAT))[0] == 2
+            assert (await another.answer(ApiKey.HEARTBEAT))[0] == 3
