@@ -40,6 +40,9 @@ def handle(broker: Broker, request: Request, message: WriteTxnMarkersRequest) ->
     for place, marker in enumerate(message.markers):
         partitions = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
         known = [name for name in partitions if broker.replicas.find(*name) is not None]
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            done(place, dict.fromkeys(known, ErrorCode.UNKNOWN_SERVER_ERROR))
+            continue
         broker.transaction_markers.write(
             Marker(
                 marker.producer_id,

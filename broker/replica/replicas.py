@@ -77,12 +77,11 @@ class Replicas:
         self._at_end_of_turn()
 
     def append_due(self) -> None:
-        if not self._due:
-            return
-        due, self._due = self._due, []
-        now_ms = self.clock.now_ms()
-        for partition in due:
-            partition.append_queued(now_ms)
+        while self._due:  # what an append brings about may have something to append itself
+            due, self._due = self._due, []
+            now_ms = self.clock.now_ms()
+            for partition in due:
+                partition.append_queued(now_ms)
 
     # --- following the cluster ---
 

@@ -46,39 +46,44 @@ class TransactionMarkers:
     def write(self, marker: Marker, done: Done) -> None:
         """Append the marker to its partitions, and tell what became of it in each when it is committed in all.
 
-        A partition that is no more, or that is deleted meanwhile, needs no marker.
+        It is written at the end of this turn of the loop, or by `flush`. A partition that is no more, or that is
+        deleted meanwhile, needs no marker.
         """
-        _Write(self._replicas, self._offsets, marker, done).begin()
+        names = dict.fromkeys(marker.partitions)
+        found = [partition for name in names if (partition := self._replicas.find(*name)) is not None]
+        _Write(self._offsets, marker, done).begin(found, self._replicas.clock.now_ms())
+
+    def flush(self) -> None:
+        """Write now what is to be appended at the end of this turn, one write a partition."""
+        self._replicas.append_due()
 
 
 class _Write:
     """One marker, until it is written to all of its partitions."""
 
-    __slots__ = ("_done", "_errors", "_left", "_marker", "_offsets", "_replicas")
+    __slots__ = ("_done", "_errors", "_left", "_marker", "_offsets")
 
-    def __init__(self, replicas: Replicas, offsets: Offsets, marker: Marker, done: Done) -> None:
-        self._replicas = replicas
+    def __init__(self, offsets: Offsets, marker: Marker, done: Done) -> None:
         self._offsets = offsets
         self._marker = marker
         self._done = done
         self._errors: dict[TopicPartition, ErrorCode] = dict.fromkeys(marker.partitions, ErrorCode.NONE)
         self._left = 0
 
-    def begin(self) -> None:
-        marker = self._marker
-        found = [partition for name in self._errors if (partition := self._replicas.find(*name)) is not None]
-        if not found:
+    def begin(self, partitions: Sequence[Partition], now_ms: int) -> None:
+        if not partitions:
             self._done(self._errors)
             return
-        self._left = len(found)
+        marker = self._marker
+        self._left = len(partitions)
         batch = build_end_transaction_marker(
             ControlType.COMMIT if marker.commit else ControlType.ABORT,
-            timestamp=self._replicas.clock.now_ms(),
+            timestamp=now_ms,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             coordinator_epoch=marker.coordinator_epoch,
         )
-        for partition in found:
+        for partition in partitions:
             # Each gets offsets of its own.
             partition.append_marker_soon(memoryview(bytearray(batch)), marker.transaction_version, self, None)
 

@@ -121,6 +121,18 @@ class TestWrites:
         log = partition(broker).log
         assert (log.last_stable_offset, log.end_offset) == (2, 2)
 
+    async def test_they_need_not_wait_for_the_end_of_the_turn(self, broker):
+        future = start(broker, marker(0))
+        assert not future.done()
+        broker.transaction_markers.flush()
+        assert future.result() == {("t", 0): ErrorCode.NONE}
+
+    async def test_what_is_done_then_may_write_the_next(self, broker):
+        futures = []
+        broker.transaction_markers.write(marker(0), lambda _: futures.append(start(broker, marker(0, 1))))
+        broker.transaction_markers.flush()
+        assert await futures[0] == {("t", 0): ErrorCode.NONE, ("t", 1): ErrorCode.NONE}
+
     async def test_done_is_told_when_the_marker_is_committed(self, tmp_path):
         disk = HeldFileSystem()
         async with running(tmp_path / "synced", file_system=disk, log_flush_interval_messages=1) as broker:
