@@ -6,6 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -20,7 +22,9 @@ from broker.handlers import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -32,6 +36,7 @@ from broker.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -69,6 +74,11 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.DELETE_TOPICS, partial(delete_topics.handle, broker)),
         Api(ApiKey.DELETE_RECORDS, partial(delete_records.handle, broker)),
         Api(ApiKey.INIT_PRODUCER_ID, partial(init_producer_id.handle, broker), versions=Versions(0, 5)),
+        Api(ApiKey.ADD_PARTITIONS_TO_TXN, partial(add_partitions_to_txn.handle, broker)),
+        Api(ApiKey.ADD_OFFSETS_TO_TXN, partial(add_offsets_to_txn.handle, broker)),
+        Api(ApiKey.END_TXN, partial(end_txn.handle, broker)),
+        Api(ApiKey.DESCRIBE_TRANSACTIONS, partial(describe_transactions.handle, broker)),
+        Api(ApiKey.LIST_TRANSACTIONS, partial(list_transactions.handle, broker), versions=Versions(0, 1)),
         Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, partial(offset_for_leader_epoch.handle, broker)),
         Api(ApiKey.WRITE_TXN_MARKERS, partial(write_txn_markers.handle, broker)),
         Api(ApiKey.DESCRIBE_CONFIGS, partial(describe_configs.handle, broker)),

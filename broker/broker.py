@@ -31,6 +31,7 @@ from broker.replica.housekeeping import Housekeeping
 from broker.replica.replicas import Replicas
 from broker.replica.worker import Worker
 from broker.server.server import Server
+from broker.transaction.coordinator import TransactionCoordinator
 from broker.transaction.markers import TransactionMarkers
 from broker.transaction.producer_ids import ProducerIds
 from protocol.errors import ErrorCode
@@ -61,6 +62,7 @@ class Broker:
     replicas: Replicas
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
 
@@ -121,7 +123,7 @@ class Broker:
         self.replicas = Replicas(
             self.config, self.cluster, directory, self._worker, self.clock, self._loop, self.server.at_end_of_turn
         )
-        self.server.append = self.replicas.append_due
+        self.server.append = self._append
         self.fetch_sessions = FetchSessions(
             lambda: self.config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
@@ -129,7 +131,18 @@ class Broker:
         self.producer_ids = ProducerIds(self.registry, self.config.node_id)
         self.groups = GroupCoordinator(self.config, self.replicas, self.controller, self.cluster, self.clock)
         self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
+        self.transactions = TransactionCoordinator(
+            self.config,
+            self.replicas,
+            self.controller,
+            self.cluster,
+            self.clock,
+            self.producer_ids,
+            self.transaction_markers,
+            self.server.at_end_of_turn,
+        )
         self.groups.start()
+        self.transactions.start()
         self._housekeeping = Housekeeping(self.config, self.replicas)
         self._housekeeping.start()
         self._compaction = Compaction(self.config, self.replicas)
@@ -142,6 +155,7 @@ class Broker:
         self._housekeeping.stop()
         self._compaction.stop()
         self.groups.stop()
+        self.transactions.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -150,6 +164,12 @@ class Broker:
         self.replicas.directory.close()
         await self.registry.close()
         log.info("stopped")
+
+    def _append(self) -> None:
+        """Write what a turn of the loop has to append. A transaction takes several steps, one written after another."""
+        while self.transactions.has_asked or self.replicas.has_due:
+            self.transactions.carry_out()
+            self.replicas.append_due()
 
     def _on_change(self, change: ClusterChange) -> None:
         if change.broker_configs:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from protocol.errors import ErrorCode
 
 
 class CoordinatorRecord(NamedTuple):
-    """A key and a value as they stand in the coordinator's partition; without a value, a tombstone."""
+    """A key and a value as they stand in the coordinator's partition; without a value, a tombstone.
+
+    `read` is what reading it gives, where whoever made the record has that at hand: then nobody need read it.
+    """
 
     key: bytes
     value: bytes | None
+    read: object | None = None
 
 
 def _nothing(error: ErrorCode) -> None:
@@ -36,3 +40,18 @@ class Decision(NamedTuple):
 
 
 NOTHING_TO_DO: Final = Decision()
+
+
+class Operation(Protocol):
+    """What somebody asks of the state under one key. The run-time has those of a turn of the loop decided together.
+
+    Its decision depends on the state under its key and on nothing else of the shard.
+    """
+
+    key: str
+
+    def decide(self, shard: Any) -> CoordinatorRecord | ErrorCode:
+        """The record that makes it true; or the error, NONE if it is true already."""
+
+    def done(self, error: ErrorCode) -> None:
+        """It is true, the record is committed; or why it is not."""

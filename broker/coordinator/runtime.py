@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import structlog
 
-from broker.coordinator.decision import CoordinatorRecord, Decision
+from broker.coordinator.decision import CoordinatorRecord, Decision, Operation
 from broker.coordinator.transactional import InTransaction, TransactionEnd
 from broker.errors import error_code_of
 from broker.replica.partition import Partition
@@ -68,6 +70,7 @@ class CoordinatorRuntime(Generic[S]):
         self._read_record = read_record
         self._shards: dict[int, S] = {}
         self._loading: set[int] = set()
+        self._asked: dict[int, list[Operation]] = {}
 
     def load(self) -> None:
         """Have a shard for every partition of the topic; those that are new are loaded."""
@@ -82,6 +85,9 @@ class CoordinatorRuntime(Generic[S]):
         """The topic has been deleted, and all that was kept in it with it."""
         shards, self._shards = self._shards, {}
         self._loading.clear()
+        asked, self._asked = self._asked, {}
+        for operation in chain.from_iterable(asked.values()):
+            operation.done(ErrorCode.NOT_COORDINATOR)
         for shard in shards.values():
             shard.unloaded()
 
@@ -176,7 +182,7 @@ class CoordinatorRuntime(Generic[S]):
         shard = self._shards[index]
         producer = decision.producer
         for record in decision.records:
-            read = self._read_record(record)
+            read = record.read or self._read_record(record)
             if read is not None:
                 shard.replay(read if producer is None else InTransaction(producer.producer_id, read))
         partition.when_committed(result.last_offset + 1, lambda failure: decision.done(_committed(failure)))
@@ -192,7 +198,99 @@ class CoordinatorRuntime(Generic[S]):
         for start in range(0, len(records), _RECORDS_A_PART):
             self.carry_out(index, Decision(records[start : start + _RECORDS_A_PART]))
 
+    # --- several at once ---
 
+    @property
+    def has_asked(self) -> bool:
+        return bool(self._asked)
+
+    def ask(self, index: int, operation: Operation) -> None:
+        """Have an operation decided by `carry_out_asked`, with all else that is asked of the shard till then."""
+        asked = self._asked.get(index)
+        if asked is None:
+            self._asked[index] = [operation]
+        else:
+            asked.append(operation)
+
+    def carry_out_asked(self) -> None:
+        """Decide what was asked for, in its order; what a shard decides is one append, and told after it.
+
+        An operation whose key has been decided on already waits until that is replayed: it is decided on what is true.
+        """
+        while self._asked:
+            asked, self._asked = self._asked, {}
+            for index, operations in asked.items():
+                self._carry_out_operations(index, operations)
+
+    def _carry_out_operations(self, index: int, operations: list[Operation]) -> None:
+        partition = self._replicas.find(self.topic, index)
+        shard = self._shards.get(index)
+        if partition is None or shard is None:
+            for operation in operations:
+                operation.done(ErrorCode.NOT_COORDINATOR)
+            return
+        decided: list[tuple[Operation, CoordinatorRecord]] = []
+        keys: set[str] = set()
+        for operation in operations:
+            if operation.key in keys:
+                self._append_decided(partition, shard, decided)
+                decided = []
+                keys.clear()
+            outcome = operation.decide(shard)
+            if isinstance(outcome, CoordinatorRecord):
+                decided.append((operation, outcome))
+                keys.add(operation.key)
+            else:
+                self._tell_when_committed(partition, ((operation, outcome),))
+        if decided:
+            self._append_decided(partition, shard, decided)
+
+    def _append_decided(
+        self, partition: Partition, shard: S, decided: Sequence[tuple[Operation, CoordinatorRecord]]
+    ) -> None:
+        now_ms = self._replicas.clock.now_ms()
+        batch = build_batch([NewRecord(now_ms, record.key, record.value) for _, record in decided])
+        if len(batch) > partition.log.config.max_message_bytes:
+            if len(decided) == 1:
+                decided[0][0].done(ErrorCode.UNKNOWN_SERVER_ERROR)
+                return
+            middle = len(decided) // 2
+            self._append_decided(partition, shard, decided[:middle])
+            self._append_decided(partition, shard, decided[middle:])
+            return
+        result = partition.append_now(memoryview(batch), now_ms)
+        if not isinstance(result, AppendResult):
+            log.error("coordinator could not append", partition=str(partition.log.topic_partition), error=str(result))
+            error = _error_for_clients(error_code_of(result))
+            for operation, _ in decided:
+                operation.done(error)
+            return
+        for _, record in decided:
+            shard.replay(record.read)
+        self._tell_when_committed(partition, [(operation, ErrorCode.NONE) for operation, _ in decided])
+
+    def _tell_when_committed(self, partition: Partition, told: Sequence[tuple[Operation, ErrorCode]]) -> None:
+        """Tell when all that was decided up to now is committed: an answer may rest on any of it."""
+
+        def tell(failure: LogFailure | None) -> None:
+            error = _committed(failure)
+            for operation, outcome in told:
+                operation.done(error or outcome)
+
+        partition.when_committed(partition.log.end_offset, tell)
+
+    def is_settled(self, index: int) -> bool:
+        """Whether nothing is under way in a shard, so that what its state says now may be relied on."""
+        partition = self._replicas.find(self.topic, index)
+        return not self._asked and partition is not None and partition.log.high_watermark == partition.log.end_offset
+
+    def leader_epoch(self, index: int) -> int:
+        """The epoch in which this broker coordinates a shard."""
+        partition = self._replicas.find(self.topic, index)
+        return -1 if partition is None else partition.leader_epoch
+
+
+@lru_cache(10_000)
 def partition_of(key: str, partitions: int) -> int:
     """As every client and broker computes it: Java's String.hashCode, without its sign."""
     value = 0

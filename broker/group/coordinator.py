@@ -11,7 +11,7 @@ from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.view import ClusterChange, ClusterView
 from broker.coordinator.decision import Decision, ProducerIdAndEpoch
-from broker.coordinator.runtime import CoordinatorRuntime
+from broker.coordinator.runtime import CoordinatorRuntime, partition_of
 from broker.coordinator.timers import ClockTimers
 from broker.coordinator.transactional import TransactionEnd
 from broker.group.answers import join_error, sync_error
@@ -94,6 +94,11 @@ class GroupCoordinator:
         if isinstance(found, ErrorCode):
             raise LookupError(f"no shard for group {group_id}: {found.name}")
         return found[1]
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of __consumer_offsets that a group belongs to, or will belong to once there is that topic."""
+        count = len(self._replicas.of_topic(CONSUMER_OFFSETS)) or self._config.offsets_topic_num_partitions
+        return partition_of(group_id, count)
 
     # --- membership ---
 

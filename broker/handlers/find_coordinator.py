@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): which broker coordinates a group or a transaction.
 
 Version 1 knows other kinds of keys than groups; 4 asks for several at once; 6 for share groups' partitions, which there
-are none of. The topic in which groups are kept is made when one is first asked for.
+are none of. The topics in which groups and transactions are kept are made when one is first asked for.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ async def handle(broker: Broker, request: Request, message: FindCoordinatorReque
 async def _error(broker: Broker, key_type: int) -> ErrorCode:
     if key_type == _GROUP:
         return await broker.groups.ensure_topic()
-    # There is no coordinator of transactions.
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if key_type == _TRANSACTION else ErrorCode.INVALID_REQUEST
+    if key_type == _TRANSACTION:
+        return await broker.transactions.ensure_topic()
+    return ErrorCode.INVALID_REQUEST
 
 
 def _coordinator(broker: Broker, request: Request, key: str, error: ErrorCode) -> Coordinator:

@@ -76,6 +76,10 @@ class Replicas:
         self._due.append(partition)
         self._at_end_of_turn()
 
+    @property
+    def has_due(self) -> bool:
+        return bool(self._due)
+
     def append_due(self) -> None:
         while self._due:  # what an append brings about may have something to append itself
             due, self._due = self._due, []

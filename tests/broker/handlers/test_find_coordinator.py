@@ -38,10 +38,18 @@ async def test_several_groups_are_asked_for_at_once(client, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS[ApiKey.FIND_COORDINATOR][1:])
+async def test_a_transactional_id_is_coordinated_by_this_broker_and_its_topic_is_made(tmp_path, version):
+    async with coordinating(tmp_path, transaction_state_log_num_partitions=2) as client:
+        answer = await ask(client, version, "t", key_type=TRANSACTION)
+        found = answer.coordinators[0] if version >= 4 else answer
+        assert (found.error_code, found.node_id) == (ErrorCode.NONE, client.broker.config.node_id)
+        assert len(client.broker.replicas.of_topic("__transaction_state")) == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS[ApiKey.FIND_COORDINATOR][1:])
 @pytest.mark.parametrize(
     ("key_type", "error"),
     [
-        (TRANSACTION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (SHARE, ErrorCode.INVALID_REQUEST),
         (3, ErrorCode.INVALID_REQUEST),
         (-1, ErrorCode.INVALID_REQUEST),

@@ -1,0 +1,315 @@
+"""What becomes of a transactional id: pure decisions, each from what is known of it to what will be.
+
+Each returns what the id's record is to say next, or an error code; NONE says that the request is granted and there is
+nothing to write. Whoever calls sees to it that the record is in the log before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Final
+
+from broker.transaction.metadata import (
+    BUMPS_EPOCH,
+    LAST_EPOCH,
+    NO_PARTITIONS,
+    NO_START,
+    TopicPartition,
+    TransactionMetadata,
+)
+from broker.transaction.states import COMPLETED, PREDECESSORS, TransactionState
+from protocol.errors import ErrorCode
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+_EMPTY: Final = TransactionState.EMPTY
+_ONGOING: Final = TransactionState.ONGOING
+_PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+_PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
+_COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+_COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+
+Outcome = TransactionMetadata | ErrorCode
+
+
+# --- a producer begins ---
+
+
+def needs_producer_id(current: TransactionMetadata | None) -> bool:
+    """Whether the next step may take a new producer id: the id is new, or its epochs are used up."""
+    return current is None or current.is_epoch_exhausted
+
+
+def init_producer_id(
+    current: TransactionMetadata | None,
+    transactional_id: str,
+    timeout_ms: int,
+    expected_id: int,
+    expected_epoch: int,
+    new_producer_id: int | None,
+    now_ms: int,
+) -> Outcome:
+    """A producer begins, and whoever had the id before it is fenced. An open transaction is aborted first.
+
+    `expected_id` and `expected_epoch` are those of a producer that goes on after an error (KIP-360), or -1.
+    """
+    if current is None:
+        if new_producer_id is None:
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        return TransactionMetadata(
+            transactional_id,
+            new_producer_id,
+            0,
+            timeout_ms,
+            _EMPTY,
+            last_update_ms=now_ms,
+            previous_producer_id=new_producer_id,
+        )
+    if expected_id not in (NO_PRODUCER_ID, current.producer_id) and not (
+        # The answer that brought the next producer id was lost, and this asks for it again.
+        expected_id == current.previous_producer_id and expected_epoch >= LAST_EPOCH
+    ):
+        return ErrorCode.PRODUCER_FENCED
+    if current.state.is_prepared:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    if current.state == _ONGOING:
+        return abort_over_its_head(current, now_ms)
+    expected = None if expected_id == NO_PRODUCER_ID else expected_epoch
+    if current.is_epoch_exhausted and expected in (None, current.producer_epoch):
+        if new_producer_id is None:
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        producer_id, epoch = new_producer_id, 0
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
+    elif expected is None:
+        producer_id, epoch, last_epoch = current.producer_id, current.producer_epoch + 1, NO_PRODUCER_EPOCH
+    elif expected == current.producer_epoch:
+        producer_id, epoch, last_epoch = current.producer_id, current.producer_epoch + 1, current.producer_epoch
+    elif expected == current.last_producer_epoch:
+        # The same request again, whose answer was lost. No other producer has come in between.
+        producer_id, epoch, last_epoch = current.producer_id, current.producer_epoch, current.last_producer_epoch
+    else:
+        return ErrorCode.PRODUCER_FENCED
+    return TransactionMetadata(
+        transactional_id,
+        producer_id,
+        epoch,
+        timeout_ms,
+        _EMPTY,
+        NO_PARTITIONS,
+        NO_START,
+        now_ms,
+        current.client_version,
+        current.producer_id,
+        NO_PRODUCER_ID,
+        last_epoch,
+    )
+
+
+# --- a transaction goes on ---
+
+
+def add_partitions(
+    current: TransactionMetadata | None,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Set[TopicPartition],
+    client_version: int,
+    now_ms: int,
+) -> Outcome:
+    error = objection(current, producer_id, producer_epoch)
+    if error or current is None:
+        return error
+    state = current.state
+    if state != _ONGOING:
+        return TransactionMetadata(
+            current.transactional_id,
+            producer_id,
+            producer_epoch,
+            current.timeout_ms,
+            _ONGOING,
+            frozenset(partitions),
+            now_ms,
+            now_ms,
+            client_version,
+            producer_id,
+            NO_PRODUCER_ID,
+            current.last_producer_epoch,
+        )
+    if partitions <= current.partitions:
+        return ErrorCode.NONE
+    return TransactionMetadata(
+        current.transactional_id,
+        producer_id,
+        producer_epoch,
+        current.timeout_ms,
+        _ONGOING,
+        current.partitions | partitions,
+        current.start_ms,
+        now_ms,
+        client_version,
+        producer_id,
+        NO_PRODUCER_ID,
+        current.last_producer_epoch,
+    )
+
+
+def objection(current: TransactionMetadata | None, producer_id: int, producer_epoch: int) -> ErrorCode:
+    """Why a producer may not go on with its transaction, or begin one."""
+    if current is None or current.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if current.producer_epoch != producer_epoch or producer_epoch > LAST_EPOCH:
+        return ErrorCode.PRODUCER_FENCED  # no producer is given the very last epoch: it fences the one before
+    return ErrorCode.CONCURRENT_TRANSACTIONS if current.state.is_prepared else ErrorCode.NONE
+
+
+# --- a transaction ends ---
+
+
+def end_transaction(
+    current: TransactionMetadata | None,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    client_version: int,
+    new_producer_id: int | None,
+    now_ms: int,
+) -> Outcome:
+    """The producer commits or aborts.
+
+    With transaction version 2 it gets a new epoch with it, or a new id when the epochs are used up; and it may abort
+    what it has not begun.
+    """
+    if current is None:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if client_version < BUMPS_EPOCH:
+        return _end_without_bump(current, producer_id, producer_epoch, commit, client_version, now_ms)
+    # An end that is asked for again: its first answer was lost, and the epoch has moved on meanwhile.
+    bumped = current.client_version >= BUMPS_EPOCH and current.producer_epoch == producer_epoch + 1
+    replaced = (
+        current.client_version >= BUMPS_EPOCH
+        and current.previous_producer_id == producer_id
+        and producer_epoch == LAST_EPOCH
+        and current.producer_epoch == 0
+    )
+    if current.producer_id != producer_id and not replaced:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if current.producer_epoch != producer_epoch and not bumped and not replaced:
+        return ErrorCode.PRODUCER_FENCED
+    again = bumped or replaced
+    state = current.state
+    if state == _ONGOING:
+        if again:
+            return ErrorCode.PRODUCER_FENCED
+        return _prepare(current, commit, new_producer_id, now_ms)
+    if state.is_prepared:
+        same = (state == _PREPARE_COMMIT) == commit
+        return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
+    if again:
+        done = state == (_COMPLETE_COMMIT if commit else _COMPLETE_ABORT)
+        return ErrorCode.NONE if done else ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.INVALID_TXN_STATE if commit else _prepare(current, commit, new_producer_id, now_ms)
+
+
+def _end_without_bump(
+    current: TransactionMetadata, producer_id: int, producer_epoch: int, commit: bool, client_version: int, now_ms: int
+) -> Outcome:
+    if current.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if current.producer_epoch != producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    state = current.state
+    if state == _ONGOING:
+        return TransactionMetadata(
+            current.transactional_id,
+            producer_id,
+            producer_epoch,
+            current.timeout_ms,
+            _PREPARE_COMMIT if commit else _PREPARE_ABORT,
+            current.partitions,
+            current.start_ms,
+            now_ms,
+            client_version,
+            producer_id,
+            NO_PRODUCER_ID,
+            current.last_producer_epoch,
+        )
+    if state == (_COMPLETE_COMMIT if commit else _COMPLETE_ABORT):
+        return ErrorCode.NONE
+    if state == (_PREPARE_COMMIT if commit else _PREPARE_ABORT):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.INVALID_TXN_STATE
+
+
+def _prepare(current: TransactionMetadata, commit: bool, new_producer_id: int | None, now_ms: int) -> Outcome:
+    """Decide the end, with a new epoch: markers carry it, and so fence what the producer has still under way."""
+    next_producer_id = NO_PRODUCER_ID
+    if current.is_epoch_exhausted:
+        if new_producer_id is None:
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        next_producer_id = new_producer_id
+    return TransactionMetadata(
+        current.transactional_id,
+        current.producer_id,
+        min(current.producer_epoch, LAST_EPOCH) + 1,
+        current.timeout_ms,
+        _PREPARE_COMMIT if commit else _PREPARE_ABORT,
+        current.partitions,
+        current.start_ms if current.state == _ONGOING else now_ms,
+        now_ms,
+        BUMPS_EPOCH,
+        current.producer_id,
+        next_producer_id,
+        current.producer_epoch,
+    )
+
+
+def abort_over_its_head(current: TransactionMetadata, now_ms: int) -> TransactionMetadata:
+    """Abort an open transaction that its producer has not ended: another has come, or its time is over.
+
+    The epoch goes up, so that the producer is fenced, whichever version it speaks. If that was the last one, the next
+    producer to come gets a new id.
+    """
+    return TransactionMetadata(
+        current.transactional_id,
+        current.producer_id,
+        min(current.producer_epoch, LAST_EPOCH) + 1,
+        current.timeout_ms,
+        _PREPARE_ABORT,
+        current.partitions,
+        current.start_ms,
+        now_ms,
+        BUMPS_EPOCH,
+        current.producer_id,
+        NO_PRODUCER_ID,
+        current.producer_epoch,
+    )
+
+
+def complete(prepared: TransactionMetadata, now_ms: int) -> TransactionMetadata:
+    """All markers are written."""
+    replaced = prepared.next_producer_id != NO_PRODUCER_ID
+    return TransactionMetadata(
+        prepared.transactional_id,
+        prepared.next_producer_id if replaced else prepared.producer_id,
+        0 if replaced else prepared.producer_epoch,
+        prepared.timeout_ms,
+        COMPLETED[prepared.state],
+        NO_PARTITIONS,
+        prepared.start_ms,
+        now_ms,
+        prepared.client_version,
+        prepared.producer_id,
+        NO_PRODUCER_ID,
+        prepared.last_producer_epoch,
+    )
+
+
+# --- time passes ---
+
+
+def is_timed_out(current: TransactionMetadata, now_ms: int) -> bool:
+    return current.state == _ONGOING and current.start_ms + current.timeout_ms < now_ms
+
+
+def is_expired(current: TransactionMetadata, kept_ms: int, now_ms: int) -> bool:
+    """Whether an id has been idle for so long that it is forgotten."""
+    return current.state in PREDECESSORS[TransactionState.DEAD] and current.last_update_ms <= now_ms - kept_ms

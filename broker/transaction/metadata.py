@@ -1,0 +1,42 @@
+"""What is known of one transactional id. It is replaced whole, never changed."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from broker.transaction.states import TransactionState
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+TopicPartition = tuple[str, int]
+
+NO_PARTITIONS: Final[frozenset[TopicPartition]] = frozenset()
+# A transaction that has not begun.
+NO_START: Final = -1
+# The last epoch that a producer gets: one more is left for fencing it.
+LAST_EPOCH: Final = 2**15 - 2
+# What a client speaks that adds partitions by producing to them, and gets a new epoch with each transaction's end.
+BUMPS_EPOCH: Final = 2
+
+
+class TransactionMetadata(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicPartition] = NO_PARTITIONS
+    start_ms: int = NO_START
+    last_update_ms: int = -1
+    # The transaction.version that the client of the latest transaction speaks: 0, or 2.
+    client_version: int = 0
+    # The producer id before this one, so that a request which came before an id was exhausted is known again.
+    previous_producer_id: int = NO_PRODUCER_ID
+    # The producer id that takes over when the transaction is complete, because the epochs of this one are used up.
+    next_producer_id: int = NO_PRODUCER_ID
+    # The epoch before this one, if its producer asked to go on after it: so that the request is known when it comes
+    # again. No record holds this; after a restart such a repetition is refused, as in Kafka.
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        return self.producer_epoch >= LAST_EPOCH

@@ -1,0 +1,268 @@
+"""What is asked of a transactional id: an operation each, from the question to the answer.
+
+The run-time has them decided (`decide`) on what is true then, and calls `done` when what they decided is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import TYPE_CHECKING
+
+from broker.coordinator.decision import CoordinatorRecord
+from broker.transaction import decisions
+from broker.transaction.metadata import TopicPartition, TransactionMetadata
+from broker.transaction.records import tombstone, transaction_record
+from broker.transaction.shard import TransactionShard
+from broker.transaction.states import TransactionState
+from protocol.errors import ErrorCode
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from broker.transaction.coordinator import TransactionCoordinator
+
+Done = Callable[[ErrorCode], None]
+# Told the error, and the id and epoch that the producer has from now on.
+AnswerProducer = Callable[[ErrorCode, int, int], None]
+
+
+class AddPartitions:
+    __slots__ = ("_client_version", "_epoch", "_now_ms", "_partitions", "_producer_id", "done", "key")
+
+    def __init__(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Set[TopicPartition],
+        client_version: int,
+        now_ms: int,
+        done: Done,
+    ) -> None:
+        self.key = transactional_id
+        self._producer_id = producer_id
+        self._epoch = producer_epoch
+        self._partitions = partitions
+        self._client_version = client_version
+        self._now_ms = now_ms
+        self.done = done
+
+    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+        outcome = decisions.add_partitions(
+            shard.transactions.get(self.key),
+            self._producer_id,
+            self._epoch,
+            self._partitions,
+            self._client_version,
+            self._now_ms,
+        )
+        return outcome if isinstance(outcome, ErrorCode) else transaction_record(outcome)
+
+
+class InitProducerId:
+    """Fences whoever had the id before. What that has left open is aborted first, and then this is decided again."""
+
+    __slots__ = (
+        "_answer",
+        "_coordinator",
+        "_decided",
+        "_expected_epoch",
+        "_expected_id",
+        "_index",
+        "_new_producer_id",
+        "_timeout_ms",
+        "key",
+    )
+
+    def __init__(
+        self,
+        coordinator: TransactionCoordinator,
+        index: int,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: tuple[int, int],
+        new_producer_id: int | None,
+        answer: AnswerProducer,
+    ) -> None:
+        self.key = transactional_id
+        self._coordinator = coordinator
+        self._index = index
+        self._timeout_ms = timeout_ms
+        self._expected_id, self._expected_epoch = expected
+        self._new_producer_id = new_producer_id
+        self._answer = answer
+        self._decided: TransactionMetadata | None = None
+
+    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+        outcome = decisions.init_producer_id(
+            shard.transactions.get(self.key),
+            self.key,
+            self._timeout_ms,
+            self._expected_id,
+            self._expected_epoch,
+            self._new_producer_id,
+            self._coordinator.now_ms(),
+        )
+        if isinstance(outcome, ErrorCode):
+            return outcome
+        self._decided = outcome
+        return transaction_record(outcome)
+
+    def done(self, error: ErrorCode) -> None:
+        decided = self._decided
+        if error or decided is None:
+            self._answer(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        elif decided.state == TransactionState.EMPTY:
+            self._answer(ErrorCode.NONE, decided.producer_id, decided.producer_epoch)
+        else:
+            self._decided = None
+            self._coordinator.finish(self._index, decided, self._aborted)
+
+    def _aborted(self, complete: bool) -> None:
+        if complete:
+            self._coordinator.ask(self._index, self)
+        else:
+            self._answer(ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+
+class EndTransaction:
+    """Commits or aborts.
+
+    From Kafka the answer comes when the end is decided, and what its client asks next is refused while markers are
+    under way. Here it comes when all is complete, which is in the same turn of the loop, so that no client has to come
+    again; only if something holds the markers up, as from Kafka.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_client_version",
+        "_commit",
+        "_coordinator",
+        "_decided",
+        "_epoch",
+        "_index",
+        "_new_producer_id",
+        "_producer_id",
+        "key",
+    )
+
+    def __init__(
+        self,
+        coordinator: TransactionCoordinator,
+        index: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        client_version: int,
+        new_producer_id: int | None,
+        answer: AnswerProducer,
+    ) -> None:
+        self.key = transactional_id
+        self._coordinator = coordinator
+        self._index = index
+        self._producer_id = producer_id
+        self._epoch = producer_epoch
+        self._commit = commit
+        self._client_version = client_version
+        self._new_producer_id = new_producer_id
+        self._answer = answer
+        self._decided: TransactionMetadata | None = None
+
+    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+        current = shard.transactions.get(self.key)
+        outcome = decisions.end_transaction(
+            current,
+            self._producer_id,
+            self._epoch,
+            self._commit,
+            self._client_version,
+            self._new_producer_id,
+            self._coordinator.now_ms(),
+        )
+        if isinstance(outcome, ErrorCode):
+            if not outcome and current is not None:  # it has ended so before, and its answer was lost
+                self._producer_id, self._epoch = current.producer_id, current.producer_epoch
+            return outcome
+        self._decided = outcome
+        return transaction_record(outcome)
+
+    def done(self, error: ErrorCode) -> None:
+        if error:
+            self._answer(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        elif self._decided is None:
+            self._answer(ErrorCode.NONE, self._producer_id, self._epoch)
+        else:
+            self._coordinator.finish(self._index, self._decided, self._finished)
+
+    def _finished(self, complete: bool) -> None:
+        decided = self._decided
+        if decided is None:
+            return
+        if decided.next_producer_id != NO_PRODUCER_ID:
+            self._answer(ErrorCode.NONE, decided.next_producer_id, 0)
+        else:
+            self._answer(ErrorCode.NONE, decided.producer_id, decided.producer_epoch)
+
+
+class AbortTimedOut:
+    """The time of a transaction is over."""
+
+    __slots__ = ("_coordinator", "_decided", "_index", "key")
+
+    def __init__(self, coordinator: TransactionCoordinator, index: int, transactional_id: str) -> None:
+        self.key = transactional_id
+        self._coordinator = coordinator
+        self._index = index
+        self._decided: TransactionMetadata | None = None
+
+    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+        current = shard.transactions.get(self.key)
+        now_ms = self._coordinator.now_ms()
+        if current is None or not decisions.is_timed_out(current, now_ms):
+            return ErrorCode.NONE
+        self._decided = decisions.abort_over_its_head(current, now_ms)
+        return transaction_record(self._decided)
+
+    def done(self, error: ErrorCode) -> None:
+        if not error and self._decided is not None:
+            self._coordinator.finish(self._index, self._decided)
+
+
+class Complete:
+    """All markers of a transaction are written."""
+
+    __slots__ = ("_coordinator", "_prepared", "_then", "key")
+
+    def __init__(self, coordinator: TransactionCoordinator, prepared: TransactionMetadata, then: Done) -> None:
+        self.key = prepared.transactional_id
+        self._coordinator = coordinator
+        self._prepared = prepared
+        self._then = then
+
+    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+        if shard.transactions.get(self.key) != self._prepared:
+            return ErrorCode.NONE
+        return transaction_record(decisions.complete(self._prepared, self._coordinator.now_ms()))
+
+    def done(self, error: ErrorCode) -> None:
+        self._then(error)
+
+
+class Expire:
+    """A transactional id that has been idle for long is forgotten."""
+
+    __slots__ = ("_kept_ms", "_now_ms", "key")
+
+    def __init__(self, transactional_id: str, kept_ms: int, now_ms: int) -> None:
+        self.key = transactional_id
+        self._kept_ms = kept_ms
+        self._now_ms = now_ms
+
+    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+        current = shard.transactions.get(self.key)
+        if current is None or not decisions.is_expired(current, self._kept_ms, self._now_ms):
+            return ErrorCode.NONE
+        return tombstone(self.key)
+
+    def done(self, error: ErrorCode) -> None:
+        """Nobody waits for it; what failed is tried again the next time."""
