@@ -176,6 +176,9 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def find(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
     def context(self, version: int, request: FetchRequest, now_ms: int) -> FetchContext | ErrorCode:
         """What this request reads, or the error that answers it whole."""
         if version < 7:
