@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion
 from storage.config import LogConfig
 from storage.errors import StorageError
+from storage.filesystem import FileSystem
 from storage.log_directory import LogDirectory
 
 log = structlog.get_logger()
@@ -56,6 +57,7 @@ class Broker:
     config: BrokerConfig
     clock: Clock
     server: Server
+    worker: Worker
     registry: EmbeddedRegistry
     cluster: ClusterView
     controller: Controller
@@ -66,30 +68,47 @@ class Broker:
     transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
 
-    def __init__(self, config: BrokerConfig, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        server_clock: Clock | None = None,
+        file_system: FileSystem | None = None,
+        durable: bool = True,
+    ) -> None:
+        """`server_clock` is for connections, where they are not to follow `clock`.
+
+        Without `durable` the registry survives this process, but not the machine: for data that nobody wants then.
+        """
         self.config = config
         self.clock = clock
-        self.server = Server(config, served_by(self), clock, loop)
+        self.server = Server(config, served_by(self), server_clock or clock, loop)
         self.advertised_apis: list[ApiVersion] = [api.advertised for api in self.server.dispatcher.apis.values()]
         self._loop = loop
-        self._worker = Worker(loop, _WORKER_THREADS)
+        self._file_system = file_system
+        self._durable = durable
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Come up in the order in which the parts need each other; clients are let in last."""
-        folder = self.config.data_dirs[0]
+        await self._open(self.config.data_dirs[0])
+        self.server.start()
+
+    async def _open(self, folder: str) -> None:
         try:
             os.makedirs(folder, exist_ok=True)
-            self.registry = EmbeddedRegistry.open(os.path.join(folder, "registry.db"))
+            self.registry = EmbeddedRegistry.open(os.path.join(folder, "registry.db"), durable=self._durable)
         except (OSError, RegistryError) as error:
             raise CannotStart(f"cannot use the data directory {folder}: {error}") from error
         try:
-            await self._start_parts(folder)
+            await self._open_parts(folder)
         except BaseException:
             await self.registry.close()
             raise
 
-    async def _start_parts(self, folder: str) -> None:
+    async def _open_parts(self, folder: str) -> None:
         self.cluster = ClusterView(self.registry)
         self._follow_settings()
         try:
@@ -99,11 +118,13 @@ class Broker:
                 cluster_id=self.cluster.cluster_id,
                 config_of=cache(self._log_config_of),  # once a topic, however many partitions it has
                 now_ms=self.clock.now_ms(),
+                file_system=self._file_system,
             )
         except (OSError, StorageError) as error:
             raise CannotStart(f"cannot use the data directory {folder}: {error}") from error
         try:
-            self.server.bind()
+            if not self.server.listeners:
+                self.server.bind()
         except OSError as error:
             directory.close()
             raise CannotStart(f"cannot listen: {error}") from error
@@ -120,8 +141,9 @@ class Broker:
             timestamp=self.clock.now_ms(),
             clean=directory.was_clean,
         )
+        self.worker = Worker(self._loop, _WORKER_THREADS)
         self.replicas = Replicas(
-            self.config, self.cluster, directory, self._worker, self.clock, self._loop, self.server.at_end_of_turn
+            self.config, self.cluster, directory, self.worker, self.clock, self._loop, self.server.at_end_of_turn
         )
         self.server.append = self._append
         self.fetch_sessions = FetchSessions(
@@ -147,11 +169,30 @@ class Broker:
         self._housekeeping.start()
         self._compaction = Compaction(self.config, self.replicas)
         self._compaction.start()
-        self.server.start()
 
     async def stop(self) -> None:
         """Go down in the opposite order: nothing is acknowledged any more when the logs are closed."""
         await self.server.stop()
+        await self._close_parts()
+        self.replicas.directory.close()
+        await self.registry.close()
+        log.info("stopped")
+
+    async def reopen(self, change: Callable[[], None]) -> None:
+        """Let go of the data as a crash would, let `change` put other data in its place, and go on with that.
+
+        Clients are disconnected. They find the same broker at the same address again, with that data.
+        """
+        await self.server.disconnect()
+        await self._close_parts()
+        self.replicas.directory.abandon()
+        await self.registry.close()
+        change()
+        await self._open(self.config.data_dirs[0])
+        self.server.start()
+
+    async def _close_parts(self) -> None:
+        """Have all who work on the data end."""
         self._housekeeping.stop()
         self._compaction.stop()
         self.groups.stop()
@@ -160,10 +201,7 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.replicas.stop()
-        await self._worker.stop()
-        self.replicas.directory.close()
-        await self.registry.close()
-        log.info("stopped")
+        await self.worker.stop()
 
     def _append(self) -> None:
         """Write what a turn of the loop has to append. A transaction takes several steps, one written after another."""

@@ -38,3 +38,34 @@ class SystemClock:
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay, callback)
+
+
+class Later:
+    """A check on a schedule of its own: each `start` has it run once, an interval later.
+
+    The interval is read anew each time, since settings may change.
+    """
+
+    def __init__(self, clock: Clock, interval_ms: Callable[[], int], action: Callable[[], None]) -> None:
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._action = action
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._timer = self._clock.call_later(self._interval_ms() / 1000, self)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def __call__(self) -> None:
+        self._action()
+
+
+class Every(Later):
+    """A check that runs again and again."""
+
+    def __call__(self) -> None:
+        self.start()
+        self._action()

@@ -74,6 +74,11 @@ class PendingCheckpoint:
         """When this returns, these offsets are on disk, or later ones."""
         self._files.write(self._number, self._offsets)
 
+    def write_copy(self, folder: str, file_system: FileSystem) -> None:
+        """Write these offsets to the checkpoint files of another folder."""
+        for name, offsets in self._offsets.items():
+            write_offsets(file_system, os.path.join(folder, name), offsets)
+
 
 class PendingFolderDeletion:
     """The folder of a partition that was deleted, to be removed on any thread."""

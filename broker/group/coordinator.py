@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Sequence
 
-from broker.clock import Clock
+from broker.clock import Clock, Every
 from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.view import ClusterChange, ClusterView
@@ -28,8 +27,6 @@ from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.list_groups import ListedGroup
 from protocol.messages.sync_group import SyncGroupRequest
 
-_EXPIRY_TIMER: Final = "expiry"
-
 Done = Callable[[ErrorCode], None]
 
 
@@ -43,14 +40,16 @@ class GroupCoordinator:
         self._cluster = cluster
         self._clock = clock
         self._timers = ClockTimers(clock)
+        self._expiry = Every(clock, lambda: config.offsets_retention_check_interval_ms, self.expire_offsets)
         self._runtime = CoordinatorRuntime(CONSUMER_OFFSETS, replicas, self._make_shard, read_record)
 
     def start(self) -> None:
         self._runtime.load()
         self._cluster.subscribe(self._on_change)
-        self._expire_later()
+        self._expiry.start()
 
     def stop(self) -> None:
+        self._expiry.cancel()
         self._timers.cancel_all()
 
     def _make_shard(self, carry_out: Callable[[Decision], None]) -> GroupShard:
@@ -61,7 +60,6 @@ class GroupCoordinator:
         if CONSUMER_OFFSETS in gone:
             self._timers.cancel_all()
             self._runtime.unload()
-            self._expire_later()
         elif gone:
             for index, shard in self._runtime.shards.items():
                 self._runtime.carry_out_in_parts(index, shard.forget_topics(gone))
@@ -99,6 +97,14 @@ class GroupCoordinator:
         """The partition of __consumer_offsets that a group belongs to, or will belong to once there is that topic."""
         count = len(self._replicas.of_topic(CONSUMER_OFFSETS)) or self._config.offsets_topic_num_partitions
         return partition_of(group_id, count)
+
+    @property
+    def shards(self) -> Collection[GroupShard]:
+        return self._runtime.shards.values()
+
+    @property
+    def is_loading(self) -> bool:
+        return self._runtime.is_loading
 
     # --- membership ---
 
@@ -191,13 +197,6 @@ class GroupCoordinator:
         kept_ms = self._config.offsets_retention_minutes * 60_000
         for index, shard in self._runtime.shards.items():
             self._runtime.carry_out_in_parts(index, shard.expire(kept_ms))
-
-    def _expire_later(self) -> None:
-        def expire() -> None:
-            self._expire_later()
-            self.expire_offsets()
-
-        self._timers.schedule(_EXPIRY_TIMER, self._config.offsets_retention_check_interval_ms, expire)
 
     # --- groups ---
 

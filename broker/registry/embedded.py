@@ -71,18 +71,22 @@ class EmbeddedRegistry(Registry):
         self._closed = False
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "EmbeddedRegistry":
-        """Open the tree kept at `path`, or a new and empty one; raises RegistryLocked or RegistryCorrupt."""
+    def open(cls, path: str | os.PathLike[str], *, durable: bool = True) -> "EmbeddedRegistry":
+        """Open the tree kept at `path`, or a new and empty one; raises RegistryLocked or RegistryCorrupt.
+
+        Without `durable` nothing is synced: it survives the process, but not the machine.
+        """
         path = os.path.abspath(path)
         try:
             database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise _opening_error(path, error) from error
         try:
-            _lock(database)
+            _lock(database, durable)
             if _is_empty(database):
                 database.executescript(_SCHEMA)
-                _sync_folder(os.path.dirname(path))
+                if durable:
+                    _sync_folder(os.path.dirname(path))
             if not _is_registry(database):
                 raise RegistryCorrupt(f"{path} is not a registry, or is one of a newer version")
             return cls(database, _load(database))
@@ -120,6 +124,25 @@ class EmbeddedRegistry(Registry):
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
         await done
+
+    @property
+    def is_writing(self) -> bool:
+        return self._writing is not None
+
+    def rows(self) -> list[tuple[str, bytes, int]]:
+        """All nodes that outlive this process, as they are now: path, data, version."""
+        return [(path, node.data, node.version) for path, node in self._tree.nodes() if not node.ephemeral]
+
+    @staticmethod
+    def write_copy(path: str, rows: Sequence[tuple[str, bytes, int]]) -> None:
+        """Write a registry that holds these rows to a new file, unsynced. Any thread may do it."""
+        database = sqlite3.connect(path, isolation_level=None)
+        try:
+            _lock(database, durable=False)
+            database.executescript(_SCHEMA)
+            _commit(database, rows, ())
+        finally:
+            database.close()
 
     async def close(self) -> None:
         self._closed = True
@@ -198,10 +221,10 @@ def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
         done.set_exception(error)
 
 
-def _lock(database: sqlite3.Connection) -> None:
+def _lock(database: sqlite3.Connection, durable: bool) -> None:
     database.execute("PRAGMA locking_mode = EXCLUSIVE")
     database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = FULL")
+    database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:

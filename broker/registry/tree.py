@@ -39,6 +39,10 @@ class Tree:
             raise NoNode(path)
         return sorted(self._children.get(path, ()))
 
+    def nodes(self) -> Iterable[tuple[str, Node]]:
+        """All of them but the root, each with its path."""
+        return ((path, node) for path, node in self._nodes.items() if path != ROOT)
+
     def child_count(self, path: str) -> int:
         return len(self._children.get(path, ()))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import structlog
 
-from broker.clock import Timer
+from broker.clock import Later
 from broker.config import BrokerConfig
 from broker.replica.replicas import Replicas
 from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning, Step
@@ -18,20 +18,19 @@ class Compaction:
     def __init__(self, config: BrokerConfig, replicas: Replicas) -> None:
         self._config = config
         self._clock = replicas.clock
+        self._next_look = Later(self._clock, lambda: config.log_cleaner_backoff_ms, self.look)
         self._worker = replicas.worker
         self._directory = replicas.directory
         self._cleaner = Cleaner(replicas.directory.logs, self._cleaner_config())
         self._cleaning: Cleaning | None = None
-        self._timer: Timer | None = None
         self._stopped = False
 
     def start(self) -> None:
-        self._timer = self._clock.call_later(self._config.log_cleaner_backoff_ms / 1000, self.look)
+        self._next_look.start()
 
     def stop(self) -> None:
         self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._next_look.cancel()
         if self._cleaning is not None:
             self._cleaning.stop()
 

@@ -179,6 +179,10 @@ class FetchSessions:
     def find(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
+    def clear(self) -> None:
+        """Forget all sessions. Their clients begin new ones."""
+        self._sessions.clear()
+
     def context(self, version: int, request: FetchRequest, now_ms: int) -> FetchContext | ErrorCode:
         """What this request reads, or the error that answers it whole."""
         if version < 7:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import structlog
 
-from broker.clock import Timer
+from broker.clock import Every
 from broker.config import BrokerConfig
 from broker.replica.replicas import Replicas
 from storage.retention import apply_retention
@@ -21,25 +19,19 @@ class Housekeeping:
         self._config = config
         self._replicas = replicas
         self._clock = replicas.clock
-        self._timers: dict[Callable[[], None], Timer] = {}
+        self._schedule = [
+            Every(self._clock, lambda: config.log_retention_check_interval_ms, self.delete_old_segments),
+            Every(self._clock, lambda: config.log_flush_offset_checkpoint_interval_ms, self.write_checkpoints),
+            Every(self._clock, lambda: config.producer_id_expiration_check_interval_ms, self.forget_producers),
+        ]
 
     def start(self) -> None:
-        self._every(lambda: self._config.log_retention_check_interval_ms, self.delete_old_segments)
-        self._every(lambda: self._config.log_flush_offset_checkpoint_interval_ms, self.write_checkpoints)
-        self._every(lambda: self._config.producer_id_expiration_check_interval_ms, self.forget_producers)
+        for each in self._schedule:
+            each.start()
 
     def stop(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-
-    def _every(self, interval_ms: Callable[[], int], action: Callable[[], None]) -> None:
-        """Settings may change: the interval is read anew each time."""
-
-        def act() -> None:
-            self._timers[action] = self._clock.call_later(interval_ms() / 1000, act)
-            action()
-
-        self._timers[action] = self._clock.call_later(interval_ms() / 1000, act)
+        for each in self._schedule:
+            each.cancel()
 
     def delete_old_segments(self) -> None:
         now_ms = self._clock.now_ms()

@@ -93,6 +93,11 @@ class Replicas:
         """Wait until a topic's partitions are there: making many logs takes more than one turn of the loop."""
         await self._turns.done(topic)
 
+    @property
+    def is_working(self) -> bool:
+        """Whether appends are due, or logs are being made or removed."""
+        return bool(self._due or self._folders_to_delete) or self._turns.are_due
+
     def stop(self) -> None:
         """Leave logs that are still to be made, and folders that are still to be deleted, to the next start."""
         self._stopped = True

@@ -48,6 +48,10 @@ class Turns:
                 self._waiting[name] = self._loop.create_future()
             await asyncio.shield(self._waiting[name])
 
+    @property
+    def are_due(self) -> bool:
+        return bool(self._jobs)
+
     def finish(self) -> None:
         """Do all that is left, however long it takes."""
         while self._jobs:

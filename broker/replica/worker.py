@@ -18,15 +18,18 @@ class Worker:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="worker")
         self._stopped = False
+        self.under_way = 0  # how much was begun whose end has not been told
 
     def run(self, work: Callable[[], T], done: Callable[[T | Exception], None] | None = None) -> None:
         """Do `work` on a thread. `done` gets its result, or what it raised, on the loop's thread."""
         if self._stopped:
             return
         future = self._threads.submit(work)
-        future.add_done_callback(lambda future: self._tell(future, done))
+        self.under_way += 1
+        future.add_done_callback(lambda future: self._loop.call_soon_threadsafe(self._tell, future, done))
 
     def _tell(self, future: Future[T], done: Callable[[T | Exception], None] | None) -> None:
+        self.under_way -= 1
         error = future.exception()
         if done is None:
             if error is not None:
@@ -34,11 +37,15 @@ class Worker:
             return
         outcome = future.result() if error is None else error
         if not isinstance(outcome, BaseException) or isinstance(outcome, Exception):
-            self._loop.call_soon_threadsafe(done, outcome)
+            done(outcome)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Do `work` on a thread, and wait for it."""
-        return await self._loop.run_in_executor(self._threads, work)
+        self.under_way += 1
+        try:
+            return await self._loop.run_in_executor(self._threads, work)
+        finally:
+            self.under_way -= 1
 
     async def stop(self) -> None:
         """Finish what was begun, and begin nothing more: the next start makes up for it."""

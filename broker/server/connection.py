@@ -95,6 +95,11 @@ class Connection:
     def name(self) -> str:
         return host_and_port(*self.peer)
 
+    @property
+    def client_id(self) -> str:
+        """As its last request had it."""
+        return self._client_id
+
     # --- receiving ---
 
     def _on_readable(self) -> None:

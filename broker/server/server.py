@@ -65,13 +65,20 @@ class Server:
             raise
 
     def start(self) -> None:
+        self._stopping = False
         for listener in self.listeners:
             listener.accept(True)
         self._watch_idle()
 
     async def stop(self) -> None:
-        self._stopping = True
+        await self.disconnect()
         self._close_listeners()
+
+    async def disconnect(self) -> None:
+        """Close every connection, and take none until `start`: who connects meanwhile waits in the backlog."""
+        self._stopping = True
+        for listener in self.listeners:
+            listener.accept(False)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         for connection in list(self.connections):

@@ -53,6 +53,10 @@ class IndexFile:
         handle.used = True
         return handle.data
 
+    def contents(self) -> bytes:
+        """All entries, as the file has them or will have them."""
+        return bytes(self._data()[: self.size]) if self.size else b""
+
     def give_up_idle_handle(self) -> bool:
         handle = self._handle
         if handle is not None and handle.used:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 from broker.broker import Broker
 from broker.clock import Clock, SystemClock
@@ -16,7 +14,6 @@ from broker.controller.create_topics import NewTopic
 from broker.controller.delete_topics import TopicReference
 from broker.replica.partition import Partition
 from storage.filesystem import FileSystem
-from storage.log_directory import LogDirectory
 
 
 @asynccontextmanager
@@ -27,9 +24,8 @@ async def running(
     loop = asyncio.get_running_loop()
     names = {name.replace("_", "."): str(value) for name, value in settings.items()}
     config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **names})
-    broker = Broker(config, clock or SystemClock(loop), loop)
-    with patch("broker.broker.LogDirectory", partial(LogDirectory, file_system=file_system)):
-        await broker.start()
+    broker = Broker(config, clock or SystemClock(loop), loop, file_system=file_system)
+    await broker.start()
     try:
         yield broker
     finally:
