@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from broker.server.observe import Exchange, install, uninstall
 from broker.testing.exchange_notes import Notes
 from broker.testing.faults.faults import Faults
+from broker.testing.journal.journal import Journal
 from broker.testing.subjects import Subjects, subjects_of
 from protocol.errors import ProtocolError
 from protocol.messages.fetch import FetchRequest
@@ -28,10 +29,11 @@ class Lab:
         self._broker = broker
         self._installed = False
         self.faults = Faults(broker, self, self._settle)
+        self.journal = Journal(broker, self._settle)
 
     def _settle(self) -> None:
         """Hang onto the seam, or let go of it."""
-        wanted = self.faults.active
+        wanted = self.faults.active or self.journal.on
         if wanted != self._installed:
             self._installed = wanted
             if wanted:
@@ -43,28 +45,34 @@ class Lab:
     def reset(self) -> None:
         """As it was at the start: no faults, and nothing written down."""
         self.faults.clear()
+        self.journal.clear()
 
     # --- what the seam calls ---
 
     def arrived(self, exchange: Exchange) -> None:
         exchange.notes = Notes(self._subjects(exchange.message))
+        if self.journal.on:
+            self.journal.arrived(exchange)
         self.faults.arrived(exchange)
 
     def answered(self, exchange: Exchange, answer: Message | None) -> None:
         self.faults.answered(exchange, answer)
 
     def abandoned(self, exchange: Exchange, reason: str | None) -> None:
-        pass
+        self.journal.abandoned(exchange, reason)
 
     def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
-        pass
+        if self.journal.on:
+            self.journal.misunderstood(connection, error)
 
     # --- where the faults let go ---
 
     def proceed(self, exchange: Exchange) -> None:
         exchange.proceed()
+        self.journal.proceeded(exchange)
 
     def deliver(self, exchange: Exchange, answer: Message | None) -> None:
+        self.journal.answered(exchange, answer)
         exchange.send(answer)
 
     def _subjects(self, message: Message) -> Subjects:

@@ -1,0 +1,1 @@
+"""The journal: every request and its answer, decoded, with what they changed."""
