@@ -1,9 +1,13 @@
 """Making batches: for control records, coordinators, compaction and tests."""
 
+import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
 
 from protocol.records.batch import (
+    ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_FLAG,
     HEADER,
@@ -22,6 +26,11 @@ from protocol.records.batch import (
 from protocol.records.compression import CompressionType, compress, decompress
 from protocol.records.errors import InvalidRecords
 from protocol.records.record import Headers, write_record
+
+# What the checksum covers, and what stands before it.
+_COVERED: Final = struct.Struct(">hiqqqhii")
+_COVERED_POSITION: Final = ATTRIBUTES_POSITION
+_BEFORE: Final = struct.Struct(">qiibI")
 
 
 class NewRecord(NamedTuple):
@@ -48,31 +57,40 @@ def build_batch(
 ) -> bytearray:
     if not records:
         raise InvalidRecords("a batch needs at least one record")
-    base_timestamp = records[0].timestamp
+    base_timestamp = max_timestamp = records[0].timestamp
     data = bytearray()
-    for delta, record in enumerate(records):
-        write_record(data, delta, record.timestamp - base_timestamp, record.key, record.value, record.headers)
+    for delta, (timestamp, key, value, headers) in enumerate(records):
+        max_timestamp = max(max_timestamp, timestamp)
+        write_record(data, delta, timestamp - base_timestamp, key, value, headers)
     attributes = (
         (LOG_APPEND_TIME_FLAG if log_append_time else 0)
         | (TRANSACTIONAL_FLAG if transactional else 0)
         | (CONTROL_FLAG if control else 0)
     )
-    header = BatchHeader(
-        base_offset=base_offset,
-        batch_length=0,
-        partition_leader_epoch=partition_leader_epoch,
-        magic=MAGIC,
-        crc=0,
-        attributes=attributes,
-        last_offset_delta=len(records) - 1,
-        base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in records),
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        record_count=len(records),
+    if compression:
+        data = bytearray(compress(compression, data))
+        attributes |= compression
+    count = len(records)
+    return frame_batch(
+        data,
+        (attributes, count - 1, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count),
+        base_offset,
+        partition_leader_epoch,
     )
-    return assemble_batch(header, data, compression)
+
+
+def frame_batch(
+    data: bytes | bytearray,
+    fields: tuple[int, int, int, int, int, int, int, int],
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytearray:
+    """Encoded records with a header before them; `fields` are its last eight, which the checksum covers."""
+    covered = _COVERED.pack(*fields) + data
+    length = len(covered) + _COVERED_POSITION - LENGTH_OVERHEAD
+    batch = bytearray(_BEFORE.pack(base_offset, length, partition_leader_epoch, MAGIC, crc32c(covered)))
+    batch += covered
+    return batch
 
 
 def assemble_batch(header: BatchHeader, data: bytes | bytearray, compression: CompressionType) -> bytearray:

@@ -121,6 +121,19 @@ def write_varint(out: bytearray, number: int) -> None:
     out.append(zigzag)
 
 
+def varint(number: int) -> bytes:
+    """A number as a zigzag varint."""
+    if 0 <= number < len(_SMALL):
+        return _SMALL[number]
+    out = bytearray()
+    write_varint(out, number)
+    return bytes(out)
+
+
+_SMALL: list[bytes] = []
+_SMALL += [varint(number) for number in range(512)]
+
+
 def write_record(
     out: bytearray,
     offset_delta: int,
@@ -129,17 +142,28 @@ def write_record(
     value: bytes | None,
     headers: Headers = (),
 ) -> None:
-    body = bytearray(1)
-    write_varint(body, timestamp_delta)
-    write_varint(body, offset_delta)
-    _write_bytes(body, key)
-    _write_bytes(body, value)
-    write_varint(body, len(headers))
-    for header_key, header_value in headers:
-        _write_bytes(body, header_key.encode())
-        _write_bytes(body, header_value)
-    write_varint(out, len(body))
+    body = b"".join(
+        (
+            b"\0",
+            varint(timestamp_delta),
+            varint(offset_delta),
+            b"\1" if key is None else varint(len(key)) + key,
+            b"\1" if value is None else varint(len(value)) + value,
+            varint(len(headers)),
+        )
+    )
+    if headers:
+        body += _headers(headers)
+    out += varint(len(body))
     out += body
+
+
+def _headers(headers: Headers) -> bytes:
+    out = bytearray()
+    for key, value in headers:
+        _write_bytes(out, key.encode())
+        _write_bytes(out, value)
+    return bytes(out)
 
 
 def _write_bytes(out: bytearray, data: bytes | None) -> None:
