@@ -78,7 +78,7 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.ADD_OFFSETS_TO_TXN, partial(add_offsets_to_txn.handle, broker)),
         Api(ApiKey.END_TXN, partial(end_txn.handle, broker)),
         Api(ApiKey.DESCRIBE_TRANSACTIONS, partial(describe_transactions.handle, broker)),
-        Api(ApiKey.LIST_TRANSACTIONS, partial(list_transactions.handle, broker), versions=Versions(0, 1)),
+        Api(ApiKey.LIST_TRANSACTIONS, partial(list_transactions.handle, broker)),
         Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, partial(offset_for_leader_epoch.handle, broker)),
         Api(ApiKey.WRITE_TXN_MARKERS, partial(write_txn_markers.handle, broker)),
         Api(ApiKey.DESCRIBE_CONFIGS, partial(describe_configs.handle, broker)),

@@ -74,11 +74,13 @@ def init_producer_id(
     if current.state == _ONGOING:
         return abort_over_its_head(current, now_ms)
     expected = None if expected_id == NO_PRODUCER_ID else expected_epoch
-    if current.is_epoch_exhausted and expected in (None, current.producer_epoch):
+    # The epoch after the last one, which only fences: it is nobody's, so the one before it may still go on.
+    is_fence = current.producer_epoch > LAST_EPOCH and expected == current.last_producer_epoch
+    if current.is_epoch_exhausted and (is_fence or expected in (None, current.producer_epoch)):
         if new_producer_id is None:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         producer_id, epoch = new_producer_id, 0
-        last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else expected
     elif expected is None:
         producer_id, epoch, last_epoch = current.producer_id, current.producer_epoch + 1, NO_PRODUCER_EPOCH
     elif expected == current.producer_epoch:

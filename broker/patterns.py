@@ -1,0 +1,30 @@
+"""Regular expressions that clients send.
+
+Python's own can take forever on a pattern that means harm, and the loop with it. RE2 takes time in proportion to the
+text, within a memory limit, and its syntax is that of RE2/J, which Kafka uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+_MAX_MEMORY: Final = 1 << 20
+
+
+class InvalidPattern(Exception):
+    """What is wrong with a pattern."""
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a text matches the pattern as a whole. Raises InvalidPattern."""
+    import re2  # when the first pattern comes: few brokers ever see one
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise InvalidPattern(str(error)) from None
+    return lambda text: compiled.fullmatch(text) is not None
