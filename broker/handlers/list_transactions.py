@@ -29,7 +29,7 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
             matches = matcher(message.transactional_id_pattern)
         except InvalidPattern:
             return ListTransactionsResponse(
-                error_code=ErrorCode.INVALID_REGULAR_EXPRESSION, unknown_state_filters=unknown, transaction_states=[]
+                error_code=ErrorCode.INVALID_REGULAR_EXPRESSION, unknown_state_filters=[], transaction_states=[]
             )
     labels = set(message.state_filters)
     producer_ids = set(message.producer_id_filters)

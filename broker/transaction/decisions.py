@@ -72,7 +72,7 @@ def init_producer_id(
     if current.state.is_prepared:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if current.state == _ONGOING:
-        return abort_over_its_head(current, now_ms)
+        return abort_over_its_head(current, now_ms, new_producer_id)
     expected = None if expected_id == NO_PRODUCER_ID else expected_epoch
     # The epoch after the last one, which only fences: it is nobody's, so the one before it may still go on.
     is_fence = current.producer_epoch > LAST_EPOCH and expected == current.last_producer_epoch
@@ -264,12 +264,15 @@ def _prepare(current: TransactionMetadata, commit: bool, new_producer_id: int | 
     )
 
 
-def abort_over_its_head(current: TransactionMetadata, now_ms: int) -> TransactionMetadata:
+def abort_over_its_head(
+    current: TransactionMetadata, now_ms: int, new_producer_id: int | None = None
+) -> TransactionMetadata:
     """Abort an open transaction that its producer has not ended: another has come, or its time is over.
 
-    The epoch goes up, so that the producer is fenced, whichever version it speaks. If that was the last one, the next
-    producer to come gets a new id.
+    The epoch goes up, so that the producer is fenced, whichever version it speaks. If that was the last one, the new
+    producer id is the next; without one at hand, the next producer to come gets it.
     """
+    next_producer_id = new_producer_id if current.is_epoch_exhausted else None
     return TransactionMetadata(
         current.transactional_id,
         current.producer_id,
@@ -281,7 +284,7 @@ def abort_over_its_head(current: TransactionMetadata, now_ms: int) -> Transactio
         now_ms,
         BUMPS_EPOCH,
         current.producer_id,
-        NO_PRODUCER_ID,
+        NO_PRODUCER_ID if next_producer_id is None else next_producer_id,
         current.producer_epoch,
     )
 
