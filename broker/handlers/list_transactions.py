@@ -6,6 +6,7 @@ a pattern that the whole id must match.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.patterns import InvalidPattern, matcher
@@ -23,7 +24,7 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
     found = broker.transactions.all_transactions()
     if isinstance(found, ErrorCode):
         return ListTransactionsResponse(error_code=found, unknown_state_filters=unknown, transaction_states=[])
-    matches = _any
+    matches: Callable[[str], bool] = _any
     if message.transactional_id_pattern:
         try:
             matches = matcher(message.transactional_id_pattern)
