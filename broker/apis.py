@@ -44,6 +44,7 @@ from broker.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     write_txn_markers,
 )
 from broker.server.dispatch import Api
@@ -81,6 +82,7 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.LIST_TRANSACTIONS, partial(list_transactions.handle, broker)),
         Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, partial(offset_for_leader_epoch.handle, broker)),
         Api(ApiKey.WRITE_TXN_MARKERS, partial(write_txn_markers.handle, broker)),
+        Api(ApiKey.TXN_OFFSET_COMMIT, partial(txn_offset_commit.handle, broker)),
         Api(ApiKey.DESCRIBE_CONFIGS, partial(describe_configs.handle, broker)),
         Api(ApiKey.ALTER_CONFIGS, partial(alter_configs.handle, broker)),
         Api(ApiKey.DESCRIBE_LOG_DIRS, partial(describe_log_dirs.handle, broker)),

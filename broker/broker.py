@@ -31,6 +31,7 @@ from broker.replica.housekeeping import Housekeeping
 from broker.replica.replicas import Replicas
 from broker.replica.worker import Worker
 from broker.server.server import Server
+from broker.transaction.admission import Admission
 from broker.transaction.coordinator import TransactionCoordinator
 from broker.transaction.markers import TransactionMarkers
 from broker.transaction.producer_ids import ProducerIds
@@ -65,6 +66,7 @@ class Broker:
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    admission: Admission
     transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
 
@@ -163,6 +165,7 @@ class Broker:
             self.transaction_markers,
             self.server.at_end_of_turn,
         )
+        self.admission = Admission(self.config, self.clock, self.transactions)
         self.groups.start()
         self.transactions.start()
         self._housekeeping = Housekeeping(self.config, self.replicas)

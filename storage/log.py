@@ -17,6 +17,7 @@ from typing import Final
 
 from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position
 from protocol.records.errors import RecordsError
+from storage.admissions import Admissions
 from storage.config import MAX_INT64, LogConfig, TimestampType
 from storage.errors import LogFailure, OffsetOutOfRange, StorageError
 from storage.file_names import CLEANED, DELETED, SWAP
@@ -70,6 +71,8 @@ class Log:
         # Up to here the log is on disk for sure, so that recovery need not look at it.
         self.recovery_point = recovery_point
         self.high_watermark = high_watermark
+        # Who may begin a transaction; None if nobody asks for that.
+        self.admissions: Admissions | None = None
         # Up to here the log has been compacted. None: it never was.
         self.first_dirty_offset: int | None = None
         self.last_flush_ms = 0

@@ -19,6 +19,7 @@ from protocol.records.batch import (
     advance_sequence,
 )
 from protocol.records.control import ControlType, EndTransactionMarker
+from storage.admissions import Admissions
 from storage.errors import (
     InvalidProducerEpoch,
     InvalidTransactionState,
@@ -188,13 +189,17 @@ class ProducerState:
 class ProducerUpdate:
     """The changes that a series of batches makes to a producer state, not applied yet."""
 
-    __slots__ = ("_state", "completed", "producers", "started")
+    __slots__ = ("_admissions", "_state", "completed", "ended", "producers", "started")
 
-    def __init__(self, state: ProducerState) -> None:
+    def __init__(self, state: ProducerState, admissions: Admissions | None = None) -> None:
+        """With admissions, clients begin only such transactions as were admitted."""
         self._state = state
+        self._admissions = admissions
         self.producers: dict[int, Producer] = {}
         self.started: dict[int, int] = {}
         self.completed: list[CompletedTransaction] = []
+        # The producers whose transactions are over, whether they had begun here or not.
+        self.ended: list[int] = []
 
     def _producer(self, producer_id: int) -> Producer:
         producer = self.producers.get(producer_id)
@@ -224,6 +229,8 @@ class ProducerUpdate:
                 batches = ()
         if attributes & TRANSACTIONAL_FLAG:
             if first_offset is None:
+                if self._admissions is not None and origin is AppendOrigin.CLIENT:
+                    self._admissions.check(producer_id, epoch, sequence, known_epoch)
                 first_offset = base_offset
                 self.started[base_offset] = producer_id
         elif first_offset is not None and origin is not AppendOrigin.REPLICATION:
@@ -266,6 +273,7 @@ class ProducerUpdate:
                     f"the coordinator of producer {producer_id} has epoch {marker.coordinator_epoch}, "
                     f"and {producer.coordinator_epoch} was seen already"
                 )
+        self.ended.append(producer_id)
         if producer.current_transaction_first_offset is not None:
             aborted = marker.control_type is ControlType.ABORT
             self.completed.append(

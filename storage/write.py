@@ -58,7 +58,7 @@ class PendingWrite:
         """
         update = self._update
         if update is None:
-            update = self._update = ProducerUpdate(self._log.producer_state)
+            update = self._update = ProducerUpdate(self._log.producer_state, self._log.admissions)
         if header[5] & CONTROL_FLAG:
             marker = read_end_transaction_marker(records, header)
             if marker is not None:
@@ -93,9 +93,16 @@ class PendingWrite:
                 segment.remember(log.end_offset, position, self._batches[0][2])
                 log.end_offset = self.next_offset
                 if self._update is not None:
-                    for aborted in log.producer_state.apply(self._update):
-                        segment.transaction_index.append(aborted)
+                    self._apply(self._update)
             self._buffers = []
             self._batches = []
             self.size = 0
         self._update = None
+
+    def _apply(self, update: ProducerUpdate) -> None:
+        log = self._log
+        for aborted in log.producer_state.apply(update):
+            log.segments.active.transaction_index.append(aborted)
+        if log.admissions is not None:
+            for producer_id in (*update.started.values(), *update.ended):
+                log.admissions.settle(producer_id)

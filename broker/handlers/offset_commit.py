@@ -43,7 +43,7 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> No
             if answer.error_code or image is None:
                 continue
             accepted.append(answer)
-            if _length(wanted.committed_metadata or "") > broker.config.offset_metadata_max_bytes:
+            if length_of(wanted.committed_metadata or "") > broker.config.offset_metadata_max_bytes:
                 too_long.append(answer)
             else:
                 committed = CommittedOffset(
@@ -86,6 +86,6 @@ def _objection(version: int, image: TopicImage | None, index: int) -> ErrorCode:
     return ErrorCode.NONE if 0 <= index < len(image.partitions) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _length(metadata: str) -> int:
+def length_of(metadata: str) -> int:
     """As Kafka counts it, in spite of the setting's name: in the characters of Java, which are UTF-16's."""
     return len(metadata.encode("utf-16-be")) // 2

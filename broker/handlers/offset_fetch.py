@@ -6,10 +6,10 @@ change; 8 asks for several groups; 10 names topics by id. A partition without a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.group.records import CommittedOffset
+from broker.group.records import CommittedOffset, Partition
 from broker.server.request import Request
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
@@ -27,18 +27,32 @@ from protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-_NEVER: Final = CommittedOffset(-1, -1, "", -1)
 
-Committed = Mapping[tuple[str, int], CommittedOffset]
+class Stored(NamedTuple):
+    """A group's offsets, and those of them that a transaction may still change, if that matters to who asks."""
+
+    committed: Mapping[Partition, CommittedOffset]
+    unstable: Collection[Partition]
+
+    def of(self, topic: str, index: int) -> tuple[CommittedOffset, ErrorCode]:
+        if (topic, index) in self.unstable:
+            return _NEVER, ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return self.committed.get((topic, index), _NEVER), ErrorCode.NONE
+
+
+_NEVER: Final = CommittedOffset(-1, -1, "", -1)
+_NOTHING: Final = Stored({}, ())
 
 
 def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> OffsetFetchResponse:
+    stable = message.require_stable
     if request.version >= 8:
-        return OffsetFetchResponse(groups=[_group(broker, request.version, group) for group in message.groups])
+        groups = [_group(broker, request.version, group, stable) for group in message.groups]
+        return OffsetFetchResponse(groups=groups)
     error = broker.groups.objection(message.group_id)
-    committed: Committed = {} if error else broker.groups.shard(message.group_id).offsets.of_group(message.group_id)
+    stored = _NOTHING if error else _stored(broker, message.group_id, stable)
     topics = None if message.topics is None else [(topic.name, topic.partition_indexes) for topic in message.topics]
-    wanted = _wanted(topics, committed)
+    wanted = _wanted(topics, stored)
     return OffsetFetchResponse(
         error_code=error,
         topics=[
@@ -50,10 +64,10 @@ def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> Off
                         committed_offset=found.offset,
                         committed_leader_epoch=found.leader_epoch,
                         metadata=found.metadata,
-                        error_code=error,
+                        error_code=error or instability,
                     )
                     for index in indexes
-                    for found in (committed.get((topic, index), _NEVER),)
+                    for found, instability in (stored.of(topic, index),)
                 ],
             )
             for topic, indexes in wanted
@@ -61,21 +75,26 @@ def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> Off
     )
 
 
-def _wanted(topics: list[tuple[str, list[int]]] | None, committed: Committed) -> list[tuple[str, list[int]]]:
+def _stored(broker: Broker, group_id: str, stable: bool) -> Stored:
+    offsets = broker.groups.shard(group_id).offsets
+    return Stored(offsets.of_group(group_id), offsets.pending.of_group(group_id) if stable else ())
+
+
+def _wanted(topics: list[tuple[str, list[int]]] | None, stored: Stored) -> list[tuple[str, list[int]]]:
     """The partitions that are asked for: those that are named, or all that there are."""
     if topics is not None:
         return topics
     found: dict[str, list[int]] = {}
-    for topic, index in committed:
+    for topic, index in stored.committed:
         found.setdefault(topic, []).append(index)
     return list(found.items())
 
 
-def _group(broker: Broker, version: int, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _group(broker: Broker, version: int, group: OffsetFetchRequestGroup, stable: bool) -> OffsetFetchResponseGroup:
     error = broker.groups.objection(group.group_id)
     if error:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error)
-    committed = broker.groups.shard(group.group_id).offsets.of_group(group.group_id)
+    stored = _stored(broker, group.group_id, stable)
     named = None
     unknown = []
     if group.topics is not None:
@@ -88,14 +107,11 @@ def _group(broker: Broker, version: int, group: OffsetFetchRequestGroup) -> Offs
                 named.append((image.name if image is not None else topic.name, topic.partition_indexes))
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
-        topics=unknown
-        + [_topic(broker, version, topic, indexes, committed) for topic, indexes in _wanted(named, committed)],
+        topics=unknown + [_topic(broker, version, topic, indexes, stored) for topic, indexes in _wanted(named, stored)],
     )
 
 
-def _topic(
-    broker: Broker, version: int, topic: str, indexes: list[int], committed: Committed
-) -> OffsetFetchResponseTopics:
+def _topic(broker: Broker, version: int, topic: str, indexes: list[int], stored: Stored) -> OffsetFetchResponseTopics:
     image = broker.cluster.topic(topic) if version >= 10 else None
     return OffsetFetchResponseTopics(
         name=topic,
@@ -106,9 +122,10 @@ def _topic(
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
                 metadata=found.metadata,
+                error_code=instability,
             )
             for index in indexes
-            for found in (committed.get((topic, index), _NEVER),)
+            for found, instability in (stored.of(topic, index),)
         ],
     )
 

@@ -5,16 +5,20 @@ decides by that what a broker can do. Version 7 allows zstd; 8 names the records
 the leader is now; 12 is for transactions without AddPartitionsToTxn; 13 names topics by id.
 
 A batch is opaque here: it is checked, given its offset and written by the log, with all others of this turn of the
-loop. acks=0 gets no answer; if such a request fails, its connection is closed: nothing else can its client notice.
+loop. One that begins a transaction in its partition first waits for the transaction's coordinator
+(transaction/admission). acks=0 gets no answer; if such a request fails, its connection is closed: nothing else can its
+client notice.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from broker.coordinator.decision import ProducerIdAndEpoch
 from broker.errors import error_code_of
 from broker.replica.partition import Partition
 from broker.server.request import Request
+from broker.transaction.admission import Transaction, TransactionalBatch
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -24,7 +28,14 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_FLAG
+from protocol.records.batch import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_FLAG,
+    read_header,
+)
 from protocol.records.compression import CompressionType
 from protocol.records.errors import CorruptRecords, NotOneBatch, UnsupportedMagic
 from protocol.schema import Records
@@ -36,6 +47,16 @@ if TYPE_CHECKING:
 
 _ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7
+_ABORTABLE_FROM_VERSION: Final = 11
+_ADDS_PARTITIONS_FROM_VERSION: Final = 12
+# Errors of a transaction's coordinator that not every client knows here. On "not enough replicas" each tries again.
+_OF_THE_COORDINATOR: Final = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+_NOT_ADDED: Final = "The partition has not been added to the transaction."
 # The only client that may write to internal topics.
 _ADMIN_CLIENT: Final = "__admin_client"
 # Refusals that do not come with the log start offset: Kafka finds these before it looks at the log.
@@ -56,7 +77,7 @@ def handle(broker: Broker, request: Request, message: ProduceRequest) -> None:
 class _Produce:
     """One request, until all of its partitions are done."""
 
-    __slots__ = ("_broker", "_failed", "_left", "_message", "_request", "_responses")
+    __slots__ = ("_begun", "_broker", "_failed", "_left", "_message", "_request", "_responses", "_to_admit")
 
     def __init__(self, broker: Broker, request: Request, message: ProduceRequest) -> None:
         self._broker = broker
@@ -64,10 +85,13 @@ class _Produce:
         self._message = message
         self._left = 0
         self._failed = False
+        self._begun = False
         self._responses: list[TopicProduceResponse] = []
+        self._to_admit: list[tuple[ProducerIdAndEpoch, TransactionalBatch]] = []
 
     def begin(self) -> None:
         find = self._broker.replicas.find
+        transactional = self._message.transactional_id is not None
         for topic in self._message.topic_data:
             responses: list[PartitionProduceResponse] = []
             self._responses.append(
@@ -80,9 +104,14 @@ class _Produce:
                 error = self._objection(topic, partition, data.records)
                 if error or partition is None:
                     self._fail(response, error)
+                elif transactional:
+                    self._append_or_admit(partition, data.records, response)  # type: ignore[arg-type]
                 else:
                     self._left += 1
                     partition.append_soon(data.records, self, response)  # type: ignore[arg-type]
+        if self._to_admit:
+            self._admit()
+        self._begun = True
         if self._left:
             self._request.connection.append_is_due()
         else:
@@ -108,6 +137,45 @@ class _Produce:
         if acks == _ALL and not partition.has_enough_replicas():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
+
+    def _append_or_admit(self, partition: Partition, records: memoryview, response: PartitionProduceResponse) -> None:
+        self._left += 1
+        if _attributes(records) & TRANSACTIONAL_FLAG:
+            header = read_header(records)
+            if header.producer_id != NO_PRODUCER_ID:
+                batch = TransactionalBatch(partition, header.base_sequence, records, self, response)
+                self._to_admit.append((ProducerIdAndEpoch(header.producer_id, header.producer_epoch), batch))
+                return
+        partition.append_soon(records, self, response)
+
+    def _admit(self) -> None:
+        producer = self._to_admit[0][0]
+        batches = [batch for _, batch in self._to_admit]
+        if any(other != producer for other, _ in self._to_admit):
+            for batch in batches:
+                self.not_admitted(batch.place, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            return
+        version = self._request.version
+        transaction = Transaction(
+            self._message.transactional_id or "",
+            *producer,
+            adds_partitions=version >= _ADDS_PARTITIONS_FROM_VERSION,
+            knows_abortable=version >= _ABORTABLE_FROM_VERSION,
+        )
+        self._broker.admission.admit(transaction, batches)
+
+    def not_admitted(self, response: PartitionProduceResponse, error: ErrorCode) -> None:
+        if error in _OF_THE_COORDINATOR or (
+            error == ErrorCode.CONCURRENT_TRANSACTIONS and self._request.version < _ADDS_PARTITIONS_FROM_VERSION
+        ):
+            message = f"The partition could not be verified to be part of the transaction: {error.name}"
+            self._fail(response, ErrorCode.NOT_ENOUGH_REPLICAS, message)
+        else:
+            self._fail(response, error, _NOT_ADDED if error == ErrorCode.INVALID_TXN_STATE else None)
+        self._left -= 1
+        if not self._left and self._begun:
+            self._request.connection.appended()
+            self._answer()
 
     def _fail(self, response: PartitionProduceResponse, error: ErrorCode, message: str | None = None) -> None:
         response.error_code = error

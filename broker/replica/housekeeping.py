@@ -50,5 +50,7 @@ class Housekeeping:
 
     def forget_producers(self) -> None:
         now_ms = self._clock.now_ms()
+        expiration_ms = self._config.producer_id_expiration_ms
         for partition in self._replicas:
-            partition.log.producer_state.forget_expired(now_ms, self._config.producer_id_expiration_ms)
+            partition.log.producer_state.forget_expired(now_ms, expiration_ms)
+            partition.admissions.forget_expired(now_ms, expiration_ms)

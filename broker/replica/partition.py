@@ -12,6 +12,7 @@ import structlog
 from broker.clock import Clock, Timer
 from broker.controller.topic_names import is_internal
 from protocol.errors import ErrorCode
+from storage.admissions import Admissions
 from storage.config import MAX_INT64 as NEVER
 from storage.errors import LogFailure
 from storage.flush import PendingFlush
@@ -77,6 +78,7 @@ class Partition:
         "_queued_markers",
         "_replica_count",
         "_unflushed",
+        "admissions",
         "deleted",
         "index",
         "is_internal",
@@ -94,6 +96,7 @@ class Partition:
         self.index = index
         self.is_internal = is_internal(topic)
         self.log = log
+        self.admissions = log.admissions = Admissions()
         self.leader_epoch = 0
         self._replica_count = 1
         self._in_sync_replicas = 1

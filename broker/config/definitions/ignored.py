@@ -108,7 +108,6 @@ _PLUGINS = """
 """
 
 _BETWEEN_BROKERS = """
-    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
 """
 

@@ -21,6 +21,12 @@ class TransactionSettings:
         "Whether a transactional write is refused unless its partition belongs to the transaction.",
         update_mode=CLUSTER_WIDE,
     )
+    add_partitions_to_txn_retry_backoff_ms = integer(
+        20, "How long to wait for a producer's last transaction to end before its next one is tried again.", at_least=1
+    )
+    add_partitions_to_txn_retry_backoff_max_ms = integer(
+        100, "How long a producer's last transaction is waited for at most before its client is told.", at_least=0
+    )
     transaction_two_phase_commit_enable = boolean(False, "Whether producers may take part in two-phase commit.")
 
     transaction_state_log_num_partitions = integer(

@@ -7,7 +7,9 @@ from tests.support.running_broker import create_topic, running
 
 
 async def test_producers_and_their_transactions(tmp_path):
-    async with running(tmp_path) as broker, connected(broker.server) as client:
+    # So that there is a transaction without a coordinator.
+    settings = {"transaction.partition.verification.enable": "false"}
+    async with running(tmp_path, **settings) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", partitions=2)
         idempotent = batch(b"1", b"2", producer_id=7, producer_epoch=3, base_sequence=0)
         transactional = batch(b"3", producer_id=8, producer_epoch=0, base_sequence=0, transactional=True)

@@ -9,6 +9,7 @@ from broker.transaction.markers import Marker
 from protocol.errors import ErrorCode
 from protocol.records.batch import read_header
 from protocol.records.control import ControlType, read_end_transaction_marker
+from storage.errors import InvalidTransactionState
 from storage.indexes.transaction_index import AbortedTransaction
 from storage.producer_state import AppendOrigin
 from tests.storage.support import bytes_of
@@ -32,10 +33,16 @@ async def broker(tmp_path, disk):
         yield broker
 
 
+def admit(part, producer_id=PRODUCER, epoch=0):
+    part.admissions.try_out(producer_id, epoch, 0, from_zero=False, now_ms=0)
+    part.admissions.admit(producer_id, epoch)
+
+
 def begin(broker, index=0, *, producer_id=PRODUCER, epoch=0, sequence=0):
     """A transaction under way in a partition: gives the offset at which it begins."""
     data = batch(b"a", b"b", producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True)
     part = partition(broker, "t", index)
+    admit(part, producer_id, epoch)
     (result,) = part.log.append([memoryview(bytearray(data))], leader_epoch=0, now_ms=broker.clock.now_ms())
     part.log.update_high_watermark(part.log.end_offset)
     return result.base_offset
@@ -114,12 +121,22 @@ class TestWrites:
                 appended.append((place, result.base_offset))
 
         data = batch(b"a", producer_id=PRODUCER, producer_epoch=0, base_sequence=0, transactional=True)
+        admit(partition(broker))
         future = start(broker, marker(0))
         partition(broker).append_soon(memoryview(bytearray(data)), Client(), "place")
         await future
         assert appended == [("place", 0)]
         log = partition(broker).log
         assert (log.last_stable_offset, log.end_offset) == (2, 2)
+
+    async def test_what_was_let_in_and_comes_after_the_marker_is_refused(self, broker):
+        part = partition(broker)
+        admit(part)
+        await write(broker, 0)
+        data = batch(b"a", producer_id=PRODUCER, producer_epoch=0, base_sequence=0, transactional=True)
+        (result,) = part.log.append([memoryview(bytearray(data))], leader_epoch=0, now_ms=0)
+        assert isinstance(result, InvalidTransactionState)
+        assert part.log.last_stable_offset == part.log.end_offset == 1
 
     async def test_they_need_not_wait_for_the_end_of_the_turn(self, broker):
         future = start(broker, marker(0))
