@@ -26,6 +26,7 @@ from broker.server.addresses import host_and_port
 
 if TYPE_CHECKING:  # what is for tests costs nothing unless it is asked for
     from broker.testing.control import Control
+    from broker.testing.lab import Lab
     from broker.testing.serving import EphemeralData
 
 
@@ -45,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_control_address,
         help="open the control interface",
     )
+    tests.add_argument("--faults", metavar="FILE", help="faults from a YAML or JSON file, from the start")
+    tests.add_argument(
+        "--journal", metavar="FILE", nargs="?", const="", help="keep a journal of all requests, and write it to FILE"
+    )
+    tests.add_argument("--strict", action="store_true", help="report what clients do against the protocol")
     tests.add_argument(
         "--ephemeral", action="store_true", help="remove the data at the end; without --data, it is in a new folder"
     )
@@ -119,8 +125,9 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace, data: Epheme
     await broker.start()
     control: Control | None = None
     try:
+        lab = _lab(broker, options)
         if options.control is not None:
-            control = await _start_control(broker, options.control, data, stopped)
+            control = await _start_control(broker, options.control, data, stopped, lab)
         # What is there now stays. The path of a request makes no cycles, so the collector need not look often.
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
@@ -157,8 +164,28 @@ def _broker(config: BrokerConfig, loop: asyncio.AbstractEventLoop, options: argp
     )
 
 
+def _lab(broker: Broker, options: argparse.Namespace) -> Lab | None:
+    """Faults, journal and strict mode, as far as they are asked for from the start."""
+    if options.faults is None and options.journal is None and not options.strict:
+        return None
+    from broker.testing.faults.script import ScriptError, load
+    from broker.testing.lab import Lab
+
+    lab = Lab(broker)
+    try:
+        if options.journal:
+            lab.journal.write_to(open(options.journal, "ab", buffering=0))  # noqa: SIM115, it is open to the end
+        if options.faults is not None:
+            lab.faults.add_all(load(options.faults))
+    except (ScriptError, OSError) as error:
+        raise CannotStart(str(error)) from error
+    lab.journal.switch(options.journal is not None)
+    lab.strict.switch(options.strict)
+    return lab
+
+
 async def _start_control(
-    broker: Broker, address: tuple[str, int], data: EphemeralData | None, stopped: asyncio.Event
+    broker: Broker, address: tuple[str, int], data: EphemeralData | None, stopped: asyncio.Event, lab: Lab | None
 ) -> Control:
     """Open the control interface, and say where it is; if its token was made up, that too."""
     from broker.testing.control import Control
@@ -171,7 +198,7 @@ async def _start_control(
 
     try:
         token, told = control_token(address[0])
-        control = Control(broker, token, stop)
+        control = Control(broker, token, stop, lab)
         found = host_and_port(*await control.start(*address))
     except Refused as error:
         raise CannotStart(str(error)) from None

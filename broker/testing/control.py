@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from broker.controller.create_topics import NewTopic
 from broker.testing.clock import MovableClock
 from broker.testing.http import BadRequest, Call, ControlError, HttpServer, NotFound, Route
+from broker.testing.lab import Lab
+from broker.testing.lab_routes import routes_of
 from broker.testing.quiet import settle
 from broker.testing.reset import reset
 from broker.testing.snapshots import Snapshots
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
 
 
 class Control:
-    def __init__(self, broker: Broker, token: str, stop: Callable[[bool], None]) -> None:
+    def __init__(self, broker: Broker, token: str, stop: Callable[[bool], None], lab: Lab | None = None) -> None:
         """`stop` ends the broker; it is told whether data that would go with it is to be kept."""
         if not isinstance(broker.clock, MovableClock):
             raise TypeError("a broker that is controlled needs a clock that can be moved")
         self._broker = broker
         self._clock = clock = broker.clock
         self._stop = stop
+        self._lab = lab or Lab(broker)
         self._snapshots = Snapshots(broker, clock)
         self._changing = asyncio.Lock()  # what moves the whole broker does so one at a time
         self._http = HttpServer(self._routes(), token)
@@ -55,6 +58,7 @@ class Control:
             Route("POST", "/snapshots/{name}/restore", self._restore_snapshot),
             Route("DELETE", "/snapshots/{name}", self._delete_snapshot),
             Route("POST", "/stop", self._stop_broker),
+            *routes_of(self._lab),
         ]
 
     async def _index(self, call: Call) -> Any:
@@ -107,6 +111,7 @@ class Control:
     async def _reset(self, call: Call) -> Any:
         call.fields()
         async with self._changing:
+            self._lab.reset()
             await reset(self._broker)
             self._clock.set_wall_ahead(0)
 

@@ -15,10 +15,11 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class Notes:
-    __slots__ = ("entry", "errors", "fault", "subjects")
+    __slots__ = ("entry", "errors", "fault", "seen", "subjects")
 
     def __init__(self, subjects: Subjects) -> None:
         self.subjects = subjects
         self.fault: Fault | None = None  # what happens to it, or has happened
         self.errors: Message | None = None  # the parts of its answer that are at fault, while the rest is handled
         self.entry: Any = None  # the journal's
+        self.seen: Any = None  # strict mode's

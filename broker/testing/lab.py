@@ -12,6 +12,7 @@ from broker.server.observe import Exchange, install, uninstall
 from broker.testing.exchange_notes import Notes
 from broker.testing.faults.faults import Faults
 from broker.testing.journal.journal import Journal
+from broker.testing.strict.strict import Strict
 from broker.testing.subjects import Subjects, subjects_of
 from protocol.errors import ProtocolError
 from protocol.messages.fetch import FetchRequest
@@ -30,10 +31,11 @@ class Lab:
         self._installed = False
         self.faults = Faults(broker, self, self._settle)
         self.journal = Journal(broker, self._settle)
+        self.strict = Strict(broker, self._settle)
 
     def _settle(self) -> None:
         """Hang onto the seam, or let go of it."""
-        wanted = self.faults.active or self.journal.on
+        wanted = self.faults.active or self.journal.on or self.strict.on
         if wanted != self._installed:
             self._installed = wanted
             if wanted:
@@ -46,6 +48,7 @@ class Lab:
         """As it was at the start: no faults, and nothing written down."""
         self.faults.clear()
         self.journal.clear()
+        self.strict.clear()
 
     # --- what the seam calls ---
 
@@ -53,6 +56,8 @@ class Lab:
         exchange.notes = Notes(self._subjects(exchange.message))
         if self.journal.on:
             self.journal.arrived(exchange)
+        if self.strict.on:
+            self.strict.arrived(exchange)
         self.faults.arrived(exchange)
 
     def answered(self, exchange: Exchange, answer: Message | None) -> None:
@@ -64,6 +69,8 @@ class Lab:
     def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
         if self.journal.on:
             self.journal.misunderstood(connection, error)
+        if self.strict.on:
+            self.strict.misunderstood(connection, error)
 
     # --- where the faults let go ---
 
@@ -72,6 +79,7 @@ class Lab:
         self.journal.proceeded(exchange)
 
     def deliver(self, exchange: Exchange, answer: Message | None) -> None:
+        self.strict.answered(exchange, answer)
         self.journal.answered(exchange, answer)
         exchange.send(answer)
 

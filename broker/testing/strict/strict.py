@@ -1,0 +1,110 @@
+"""Strict mode: every request is held against the rules, and what breaks one is reported once, with a count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from broker.server.dispatch import UnknownRequest
+from broker.server.observe import Exchange
+from broker.testing.strict.data_rules import DATA_RULES
+from broker.testing.strict.group_rules import GROUP_RULES
+from broker.testing.strict.rule import Memory, Rule, Seen
+from protocol.errors import ProtocolError
+from protocol.schema import Message
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.server.connection import Connection
+
+log = structlog.get_logger()
+
+RULES: Final[tuple[type[Rule], ...]] = (*GROUP_RULES, *DATA_RULES)
+# How many different reports are kept.
+_MOST_REPORTS: Final = 1000
+
+
+@dataclass
+class Report:
+    rule: str
+    reference: str
+    client_id: str | None
+    peer: str
+    message: str
+    at_ms: int
+    count: int = 1
+
+    def describe(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+class Strict:
+    def __init__(self, broker: Broker, changed: Callable[[], None]) -> None:
+        self._broker = broker
+        self._changed = changed
+        self._rules = [rule() for rule in RULES]
+        self._memories: dict[Connection, list[Memory]] = {}
+        self._reports: dict[tuple[str, str | None, str, str], Report] = {}
+        self.on = False
+
+    @property
+    def reports(self) -> list[Report]:
+        return list(self._reports.values())
+
+    def switch(self, on: bool) -> None:
+        if on != self.on:
+            self.on = on
+            self._memories.clear()
+            self._changed()
+
+    def clear(self) -> None:
+        self._reports.clear()
+
+    # --- what the laboratory tells ---
+
+    def arrived(self, exchange: Exchange) -> None:
+        seen = exchange.notes.seen = Seen(exchange, self._broker, time.monotonic())
+        for rule, memory in zip(self._rules, self._memory_of(exchange.connection), strict=True):
+            self._report(exchange, rule, rule.request(seen, memory))
+
+    def answered(self, exchange: Exchange, answer: Message | None) -> None:
+        seen: Seen | None = exchange.notes.seen
+        if seen is None or not self.on:
+            return
+        seen.now = time.monotonic()
+        for rule, memory in zip(self._rules, self._memory_of(exchange.connection), strict=True):
+            self._report(exchange, rule, rule.answer(seen, memory, answer))
+
+    def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
+        if isinstance(error, UnknownRequest):
+            name, reference = "api-not-served", "KIP-35: ApiVersions names what may be asked"
+        else:
+            name, reference = "malformed-request", "Kafka protocol guide, The Messages"
+        self._add(name, reference, None, connection, str(error))
+
+    def _memory_of(self, connection: Connection) -> list[Memory]:
+        memories = self._memories.get(connection)
+        if memories is None:
+            if len(self._memories) > 2 * len(self._broker.server.connections):
+                self._memories = {each: kept for each, kept in self._memories.items() if not each.closed}
+            memories = self._memories[connection] = [{} for _ in self._rules]
+        return memories
+
+    def _report(self, exchange: Exchange, rule: Rule, complaint: str | None) -> None:
+        if complaint is not None:
+            self._add(rule.name, rule.reference, exchange.client_id, exchange.connection, complaint)
+
+    def _add(self, rule: str, reference: str, client_id: str | None, connection: Connection, complaint: str) -> None:
+        key = (rule, client_id, connection.name, complaint)
+        known = self._reports.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        log.warning("a client breaks a rule", rule=rule, client=client_id, peer=connection.name, what=complaint)
+        if len(self._reports) < _MOST_REPORTS:
+            at_ms = self._broker.clock.now_ms()
+            self._reports[key] = Report(rule, reference, client_id, connection.name, complaint, at_ms)
