@@ -14,6 +14,7 @@ _COMMANDS: Final = {
     "groups": "list, describe and delete consumer groups, reset their offsets",
     "produce": "write a record for every line",
     "consume": "print the records of topics",
+    "ctl": "drive a broker that was started with --control, in a test",
     "check": "verify the files of a data directory",
 }
 

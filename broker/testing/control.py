@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from broker.controller.create_topics import NewTopic
+from broker.controller.delete_topics import TopicReference
 from broker.testing.clock import MovableClock
 from broker.testing.http import BadRequest, Call, ControlError, HttpServer, NotFound, Route
 from broker.testing.lab import Lab
@@ -52,6 +53,7 @@ class Control:
             Route("GET", "/clock", self._time),
             Route("POST", "/clock/advance", self._advance),
             Route("POST", "/topics", self._create_topic),
+            Route("DELETE", "/topics/{name}", self._delete_topic),
             Route("POST", "/reset", self._reset),
             Route("GET", "/snapshots", self._list_snapshots),
             Route("POST", "/snapshots", self._take_snapshot),
@@ -105,6 +107,11 @@ class Control:
             message = result.error_message or "the topic could not be created"
             raise ControlError(HTTPStatus.CONFLICT, f"{result.error_code.name}: {message}")
         return {"name": name, "partitions": len(self._broker.replicas.of_topic(name))}
+
+    async def _delete_topic(self, call: Call) -> Any:
+        (result,) = await self._broker.controller.delete_topics([TopicReference(call.params["name"])])
+        if result.error_code:
+            raise NotFound(f"{result.error_code.name}: there is no topic {call.params['name']!r}")
 
     # --- the whole of it ---
 

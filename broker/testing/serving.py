@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
-_MARK: Final = ".barnabas-ephemeral"
+EPHEMERAL_MARK: Final = ".barnabas-ephemeral"
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
 
 
@@ -28,9 +28,9 @@ class EphemeralData:
         if folder is None:
             folder = tempfile.mkdtemp(prefix="barnabas-")
         os.makedirs(folder, exist_ok=True)
-        if os.listdir(folder) and not os.path.exists(os.path.join(folder, _MARK)):
+        if os.listdir(folder) and not os.path.exists(os.path.join(folder, EPHEMERAL_MARK)):
             raise Refused(f"{folder} is not empty, and would be removed at the end: --ephemeral needs a new one")
-        with open(os.path.join(folder, _MARK), "w", encoding="utf-8"):
+        with open(os.path.join(folder, EPHEMERAL_MARK), "w", encoding="utf-8"):
             pass
         self.folder = os.path.abspath(folder)
 

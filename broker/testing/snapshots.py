@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.registry.embedded import EmbeddedRegistry
 from broker.testing.http import BadRequest, ControlError, NotFound
 from broker.testing.quiet import settle
+from broker.testing.serving import EPHEMERAL_MARK
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from storage.directory_copy import copy_directory, copy_of_copy
 from storage.log_directory import LOCK_FILE
@@ -75,7 +76,7 @@ class Snapshots:
 
             def swap() -> None:
                 for entry in os.listdir(self._data):
-                    if entry not in (FOLDER, LOCK_FILE):
+                    if entry not in (FOLDER, LOCK_FILE, EPHEMERAL_MARK):
                         _remove(os.path.join(self._data, entry))
                 copy_of_copy(self._path(name, _DATA), self._data)
 

@@ -1,0 +1,110 @@
+"""What `Barnabas.state` holds: JSON from the broker, under names that an editor knows."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class ClockState(TypedDict):
+    now_ms: int
+    ahead_ms: int  # of the system's clock
+
+
+class PartitionState(TypedDict):
+    partition: int
+    leader_epoch: int
+    log_start_offset: int
+    last_stable_offset: int
+    high_watermark: int
+    log_end_offset: int
+    size: int  # in bytes
+    segments: int
+    waiting_fetches: int
+
+
+class TopicState(TypedDict):
+    topic_id: str
+    internal: bool
+    configs: dict[str, str]
+    partitions: list[PartitionState]
+
+
+class MemberState(TypedDict):
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    heard_at_ms: int
+    waits_for_join: bool
+    waits_for_sync: bool
+    protocols: list[str]
+    assignment: dict[str, list[int]] | None  # None: not one of a consumer
+
+
+class OffsetState(TypedDict):
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+    commit_timestamp: int
+    lag: int | None  # None: there is no such partition
+
+
+class GroupState(TypedDict):
+    state: str
+    state_since_ms: int
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    leader: str | None
+    members: list[MemberState]
+    pending_members: list[str]
+    offsets: list[OffsetState]
+
+
+class TransactionPartition(TypedDict):
+    topic: str
+    partition: int
+
+
+class TransactionState(TypedDict):
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int
+    partitions: list[TransactionPartition]
+
+
+class ProducerState(TypedDict):
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    current_transaction_first_offset: int | None
+
+
+class RequestState(TypedDict):
+    api: str
+    version: int
+    correlation_id: int
+
+
+class ConnectionState(TypedDict):
+    peer: str
+    listener: str
+    client_id: str
+    requests: list[RequestState]
+
+
+class State(TypedDict):
+    clock: ClockState
+    topics: dict[str, TopicState]
+    groups: dict[str, GroupState]
+    transactions: dict[str, TransactionState]
+    producers: list[ProducerState]
+    connections: list[ConnectionState]
