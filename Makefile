@@ -7,10 +7,10 @@ READY  := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint types bench clean
+.PHONY: help install run test lint types test-compiled bench clean
 
 help:  ## this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,8 +35,18 @@ lint: $(READY)  ## check style, the direction of imports and the compose file
 types: $(READY)  ## check the types
 	$(BIN)/mypy
 
-bench: $(READY)  ## measure
-	$(BIN)/python -m benchmarks
+COMPILED := build/compiled
+SOURCES  := $(shell git ls-files '*.py' 2>/dev/null | grep -E '^(barnabas|broker|protocol|storage)/')
+
+$(COMPILED): $(READY) hatch_build.py $(SOURCES)
+	rm -rf $@
+	BARNABAS_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps --target $@ .
+
+test-compiled: $(COMPILED)  ## test the hot path as it is compiled by mypyc
+	PYTHONPATH=$(COMPILED):. $(BIN)/python -P -m pytest -q tests/storage tests/broker/server tests/broker/replica tests/broker/handlers
+
+bench: $(COMPILED)  ## measure, with the hot path compiled
+	BARNABAS_BUILD=$(CURDIR)/$(COMPILED) $(BIN)/python -m benchmarks
 
 clean:  ## remove what was built, the virtual environment included; ./data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

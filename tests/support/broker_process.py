@@ -40,8 +40,12 @@ class BrokerProcess:
 
     def start(self) -> BrokerProcess:
         begun = time.monotonic()
+        # With BARNABAS_BUILD, the broker is the one in that folder instead of the sources here.
+        build = os.environ.get("BARNABAS_BUILD")
+        options = ["-P"] if build else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "broker.cli", "serve", *self.arguments],
+            [sys.executable, *options, "-m", "broker.cli", "serve", *self.arguments],
+            env={**os.environ, "PYTHONPATH": build} if build else None,
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
