@@ -17,6 +17,7 @@ from typing import Final
 
 from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position
 from protocol.records.errors import RecordsError
+from storage.aborted_lookup import aborted_in
 from storage.admissions import Admissions
 from storage.config import MAX_INT64, LogConfig, TimestampType
 from storage.errors import LogFailure, OffsetOutOfRange, StorageError
@@ -279,11 +280,7 @@ class Log:
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that a reader of [first_offset, end_offset) must know."""
-        aborted: list[AbortedTransaction] = []
-        for segment in self.segments.from_offset(first_offset):
-            if segment.transaction_index.collect(first_offset, end_offset, aborted):
-                break
-        return aborted
+        return aborted_in(self.segments, first_offset, end_offset)
 
     def find_by_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record that is not earlier than `timestamp`."""

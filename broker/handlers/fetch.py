@@ -27,7 +27,9 @@ from protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from storage.aborted_lookup import aborted_in_stretch
 from storage.errors import StorageError
+from storage.segment import FileSlice
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -48,7 +50,7 @@ Answers = list[tuple[PartitionKey, PartitionData]]
 class _Fetch:
     """One request, until it is answered. It waits at its partitions for news of them."""
 
-    __slots__ = ("_broker", "_context", "_message", "_missing", "_request", "_timer", "_waits_at")
+    __slots__ = ("_broker", "_context", "_message", "_missing", "_request", "_stable", "_timer", "_waits_at")
 
     def __init__(self, broker: Broker, request: Request, message: FetchRequest, context: FetchContext) -> None:
         self._broker = broker
@@ -58,6 +60,7 @@ class _Fetch:
         self._missing = 0
         self._timer: Timer | None = None
         self._waits_at: list[Partition] = []
+        self._stable: list[int] = []  # for a reader of committed records: how far each partition was stable
 
     def begin(self) -> FetchResponse | None:
         answers, enough = self._read()
@@ -119,7 +122,7 @@ class _Fetch:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=_aborted(partition, wanted.fetch_offset, upper_bound) if committed else None,
+            aborted_transactions=_aborted(partition, wanted.fetch_offset, records, upper_bound) if committed else None,
             records=b"" if records is None else records,
         )
 
@@ -154,15 +157,28 @@ class _Fetch:
         self._waits_at = [p for p in map(self._find, self._context.partitions) if isinstance(p, Partition)]
         for partition in self._waits_at:
             partition.waiters[self] = None
+        self._stable = self._last_stable_offsets()
+
+    def _last_stable_offsets(self) -> list[int]:
+        if self._message.isolation_level != _READ_COMMITTED:
+            return []
+        return [partition.log.last_stable_offset for partition in self._waits_at]
 
     def on_news(self, size: int) -> None:
         self._missing -= size
-        # The few bytes that end a transaction let a reader of committed records see much more than themselves.
-        if size and self._missing > 0 and self._message.isolation_level != _READ_COMMITTED:
+        if size and not self._is_worth_a_look():
             return
         answers, enough = self._read()
         if enough or not size:
             self._finish(answers)
+
+    def _is_worth_a_look(self) -> bool:
+        if self._message.isolation_level != _READ_COMMITTED:
+            return self._missing <= 0
+        # The few bytes that end a transaction let a reader of committed records see much more than themselves; and what
+        # is written within one, however much it is, lets it see nothing.
+        before, self._stable = self._stable, self._last_stable_offsets()
+        return self._stable != before
 
     def _expired(self) -> None:
         self._finish(self._read()[0])
@@ -192,8 +208,12 @@ def _error(
     )
 
 
-def _aborted(partition: Partition, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+def _aborted(
+    partition: Partition, fetch_offset: int, records: FileSlice | None, upper_bound: int
+) -> list[AbortedTransaction]:
+    if records is None:
+        return []
     return [
         AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-        for aborted in partition.log.aborted_transactions(fetch_offset, upper_bound)
+        for aborted in aborted_in_stretch(partition.log.segments, fetch_offset, records, upper_bound)
     ]

@@ -28,6 +28,21 @@ class OffsetIndex(IndexFile):
         index = self._first_after(offset)
         return _ENTRY.unpack_from(data, (index - 1) * 8)[1] if index else 0
 
+    def first_offset_from(self, position: int) -> int | None:
+        """An offset that no batch before `position` reaches: the nearest that the index knows, if it knows one."""
+        data = self._data()
+        low, high = 0, self.size >> 3
+        while low < high:
+            middle = (low + high) >> 1
+            if _ENTRY.unpack_from(data, middle << 3)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self.size >> 3:
+            return None
+        relative_offset: int = _ENTRY.unpack_from(data, low << 3)[0]
+        return self.base_offset + relative_offset
+
     def last(self) -> tuple[int, int]:
         """The offset and position of the last entry; those of the segment's beginning if there is none."""
         if not self.size:

@@ -12,6 +12,8 @@ from storage.errors import CorruptFile
 from storage.indexes.index_file import IndexFile
 
 _ENTRY: Final = struct.Struct(">hqqqq")
+_LAST_OFFSET: Final = struct.Struct(">q")
+_LAST_OFFSET_POSITION: Final = 18
 _VERSION: Final = 0
 
 
@@ -32,8 +34,11 @@ class TransactionIndex(IndexFile):
         self._append_entry(_ENTRY.pack(_VERSION, *aborted))
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
+        return self._from(0)
+
+    def _from(self, entry: int) -> Iterator[AbortedTransaction]:
         data = self._data() if self.size else b""
-        for position in range(0, self.size, self.ENTRY_SIZE):
+        for position in range(entry * self.ENTRY_SIZE, self.size, self.ENTRY_SIZE):
             version, *fields = _ENTRY.unpack_from(data, position)
             if version != _VERSION:
                 raise CorruptFile(f"{self.path}: version {version} at byte {position}")
@@ -45,13 +50,25 @@ class TransactionIndex(IndexFile):
         True if no later segment can know more of them: their markers would lie behind a last stable offset that is
         already past the end.
         """
-        for aborted in self:
-            if aborted.last_offset >= first_offset and aborted.first_offset < end_offset:
+        for aborted in self._from(self._first_ending_at(first_offset)):
+            if aborted.first_offset < end_offset:
                 into.append(aborted)
             if aborted.last_stable_offset >= end_offset:
                 return True
         return False
 
+    def _first_ending_at(self, offset: int) -> int:
+        """The number of the first entry whose marker is at `offset` or later; entries are in the order of markers."""
+        data = self._data() if self.size else b""
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) >> 1
+            if _LAST_OFFSET.unpack_from(data, middle * self.ENTRY_SIZE + _LAST_OFFSET_POSITION)[0] < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions whose marker is at `offset` or later."""
-        self.truncate_entries(sum(1 for aborted in self if aborted.last_offset < offset))
+        self.truncate_entries(self._first_ending_at(offset))
