@@ -1,0 +1,41 @@
+"""What clients of a broker under test did against the protocol.
+
+assert broker.strict.reports == []
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.client import ControlClient
+
+
+class Report(NamedTuple):
+    rule: str
+    reference: str  # the KIP or the part of the protocol guide that the rule stands on
+    client_id: str | None
+    peer: str
+    message: str
+    at_ms: int
+    count: int
+
+
+class Strict:
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+
+    def start(self) -> None:
+        """Watch clients from now on."""
+        self._client.call("POST", "/strict", {"on": True})
+
+    def stop(self) -> None:
+        self._client.call("POST", "/strict", {"on": False})
+
+    @property
+    def reports(self) -> list[Report]:
+        told: dict[str, Any] = self._client.call("GET", "/strict")
+        return [Report(**report) for report in told["reports"]]
+
+    def clear(self) -> None:
+        self._client.call("DELETE", "/strict")
