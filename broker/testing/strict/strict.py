@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -67,7 +67,7 @@ class Strict:
     # --- what the laboratory tells ---
 
     def arrived(self, exchange: Exchange) -> None:
-        seen = exchange.notes.seen = Seen(exchange, self._broker, time.monotonic())
+        seen = exchange.notes.seen = Seen(exchange, self._broker, monotonic())
         for rule, memory in zip(self._rules, self._memory_of(exchange.connection), strict=True):
             self._report(exchange, rule, rule.request(seen, memory))
 
@@ -75,7 +75,7 @@ class Strict:
         seen: Seen | None = exchange.notes.seen
         if seen is None or not self.on:
             return
-        seen.now = time.monotonic()
+        seen.now = monotonic()
         for rule, memory in zip(self._rules, self._memory_of(exchange.connection), strict=True):
             self._report(exchange, rule, rule.answer(seen, memory, answer))
 
