@@ -22,7 +22,10 @@ from barnabas.clock import Clock
 from barnabas.errors import BarnabasError, BrokerFailed, ControlFailed
 
 if TYPE_CHECKING:
+    from barnabas.faults import Faults
+    from barnabas.journal import Journal
     from barnabas.state import State
+    from barnabas.strict import Strict
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 _TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
@@ -54,15 +57,21 @@ class Barnabas:
         host: str = "127.0.0.1",
         port: int = 0,
         data: str | os.PathLike[str] | None = None,
+        journal: bool = True,
+        strict: bool = False,
         arguments: tuple[str, ...] = (),
         **more: object,
     ) -> None:
-        """`arguments` are further ones for `barnabas serve`."""
+        """`journal` and `strict` say whether it begins with them; `arguments` are further ones for `barnabas serve`."""
         self.settings = setting_texts(settings, more)
         self.data = None if data is None else Path(data)
         self._host = host
         self._port = port
-        self._arguments = arguments
+        self._arguments = (
+            *(("--journal",) if journal else ()),
+            *(("--strict",) if strict else ()),
+            *arguments,
+        )
         self._process: subprocess.Popen[bytes] | None = None
         self._client: ControlClient | None = None
         self._temporary: str | None = None
@@ -239,6 +248,27 @@ class Barnabas:
     @property
     def clock(self) -> Clock:
         return Clock(self.control)
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong: errors, delays, lost answers and the like, for chosen requests."""
+        from barnabas.faults import Faults
+
+        return Faults(self.control)
+
+    @property
+    def journal(self) -> Journal:
+        """Every request and its answer."""
+        from barnabas.journal import Journal
+
+        return Journal(self.control)
+
+    @property
+    def strict(self) -> Strict:
+        """What clients did against the protocol."""
+        from barnabas.strict import Strict
+
+        return Strict(self.control)
 
     def create_topic(
         self,

@@ -5,13 +5,15 @@ assert broker.strict.reports == []
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.client import ControlClient
 
 
-class Report(NamedTuple):
+@dataclass(frozen=True)
+class Report:
     rule: str
     reference: str  # the KIP or the part of the protocol guide that the rule stands on
     client_id: str | None

@@ -17,7 +17,11 @@ _URL_VARIABLE: Final = "BARNABAS_CONTROL"
 _TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
 
 # Those that have more to them are modules of their own, with add_arguments(parser) and run(options, client).
-_MODULES: Final[dict[str, tuple[str, str]]] = {}
+_MODULES: Final[dict[str, tuple[str, str]]] = {
+    "faults": ("broker.cli.ctl_faults", "let requests fail, wait or get lost"),
+    "journal": ("broker.cli.ctl_journal", "look into the journal of all requests"),
+    "strict": ("broker.cli.ctl_strict", "show what clients did against the protocol"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
