@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from pipeline.connector import default_packages, jars
 from pipeline.errors import PipelineError, SessionFailed
 from pipeline.java import java_home
+from pipeline.segments.source import SegmentDataSource
 
 LOG_SETTING: Final = "spark.barnabas.log"
 
@@ -65,6 +66,7 @@ def spark_session(
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        register(running)
         return running
     own = dict(settings or {})
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -93,7 +95,9 @@ def spark_session(
         raise SessionFailed(f"Spark did not start on {master}: {first_line} What it said: {log}") from error
     if not local:
         context.addPyFile(str(shipped_packages()))
-    return SparkSession.builder.getOrCreate()
+    spark = SparkSession.builder.getOrCreate()
+    register(spark)
+    return spark
 
 
 def _launch(conf: SparkConf, own: Mapping[str, str], log: Path) -> None:
@@ -125,6 +129,11 @@ def new_log() -> Path:
 def log_file(spark: SparkSession) -> str | None:
     """Where Java's output goes; None in a session that was not started here."""
     return spark.sparkContext.getConf().get(LOG_SETTING)
+
+
+def register(spark: SparkSession) -> None:
+    """Teach a session, also one that was started otherwise, the `barnabas` format."""
+    spark.dataSource.register(SegmentDataSource)
 
 
 def shipped_packages() -> Path:
