@@ -162,6 +162,10 @@ class Server:
             for pause in self._pauses:
                 pause.connection.requests.appendleft(pause)
 
+    @property
+    def is_paused(self) -> bool:
+        return self._pauses is not None
+
     def resume(self) -> None:
         pauses, self._pauses = self._pauses, None
         for pause in pauses or ():

@@ -21,7 +21,7 @@ async def settle(broker: Broker) -> None:
     end = time.monotonic() + _SECONDS
     calm = 0
     while calm < _CALM_TURNS and time.monotonic() < end:
-        if broker.replicas.is_working or broker.registry.is_writing:
+        if broker.replicas.is_working or broker.registry.is_writing or broker.transactions.has_asked:
             calm = 0
             await asyncio.sleep(0)
         elif broker.worker.under_way:

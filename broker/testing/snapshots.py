@@ -91,7 +91,7 @@ class Snapshots:
         shutil.rmtree(self._path(name))
 
     async def _loaded(self) -> None:
-        while self._broker.groups.is_loading:  # noqa: ASYNC110, nobody tells when the last of them is loaded
+        while self._broker.groups.is_loading or self._broker.transactions.is_loading:  # noqa: ASYNC110, nobody tells when the last of them is loaded
             await asyncio.sleep(0.0005)
 
     def _about(self, name: str) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.group.shard import GroupShard
 from protocol.consumer_protocol import ConsumerProtocolAssignment, read_with_version
-from protocol.errors import ProtocolError
+from protocol.errors import ErrorCode, ProtocolError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -157,8 +157,21 @@ def clock(broker: Broker) -> Json:
     return {"now_ms": broker.clock.now_ms(), "ahead_ms": getattr(broker.clock, "ahead_ms", 0)}
 
 
-def transactions(broker: Broker) -> Iterable[Json]:
-    return []
+def transactions(broker: Broker) -> Json:
+    found = broker.transactions.all_transactions()
+    if isinstance(found, ErrorCode):  # they are being loaded
+        return {}
+    return {
+        each.transactional_id: {
+            "state": each.state.label,
+            "producer_id": each.producer_id,
+            "producer_epoch": each.producer_epoch,
+            "timeout_ms": each.timeout_ms,
+            "started_ms": each.start_ms,
+            "partitions": [{"topic": topic, "partition": index} for topic, index in sorted(each.partitions)],
+        }
+        for each in sorted(found, key=lambda each: each.transactional_id)
+    }
 
 
 PARTS: Final[dict[str, Callable[[Broker], Any]]] = {

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from broker.clock import Clock
+from broker.clock import Clock, Every
 from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.view import ClusterChange, ClusterView
@@ -45,8 +45,6 @@ from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 log = structlog.get_logger()
 
-_TIMEOUT_TIMER: Final = "timeouts"
-_EXPIRY_TIMER: Final = "expiry"
 # How many idle ids are forgotten in one turn of the loop.
 _EXPIRED_A_TURN: Final = 500
 # When a marker or its completion could not be written, how long until it is tried again.
@@ -88,13 +86,22 @@ class TransactionCoordinator:
         self._timers = ClockTimers(clock)
         self._runtime = CoordinatorRuntime(TRANSACTION_STATE, replicas, self._make_shard, read_record)
         self.now_ms = clock.now_ms
+        self._checks = (
+            Every(
+                clock, lambda: config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out
+            ),
+            Every(clock, lambda: config.transaction_remove_expired_transaction_cleanup_interval_ms, self.expire),
+        )
 
     def start(self) -> None:
         self._runtime.load()
         self._cluster.subscribe(self._on_change)
-        self._look_after_time()
+        for check in self._checks:
+            check.start()
 
     def stop(self) -> None:
+        for check in self._checks:
+            check.cancel()
         self._timers.cancel_all()
 
     def _make_shard(self, carry_out: Callable[[Decision], None]) -> TransactionShard:
@@ -105,7 +112,6 @@ class TransactionCoordinator:
         if state is not None and state.new is None:
             self._timers.cancel_all()
             self._runtime.unload()
-            self._look_after_time()
 
     async def ensure_topic(self) -> ErrorCode:
         """Make the topic that transactions are kept in, when it is first needed."""
@@ -273,17 +279,6 @@ class TransactionCoordinator:
 
     # --- time ---
 
-    def _look_after_time(self) -> None:
-        self._every(_TIMEOUT_TIMER, "transaction_abort_timed_out_transaction_cleanup_interval_ms", self.abort_timed_out)
-        self._every(_EXPIRY_TIMER, "transaction_remove_expired_transaction_cleanup_interval_ms", self.expire)
-
-    def _every(self, key: str, setting: str, work: Callable[[], None]) -> None:
-        def run() -> None:
-            self._every(key, setting, work)
-            work()
-
-        self._timers.schedule(key, getattr(self._config, setting), run)
-
     def abort_timed_out(self) -> None:
         """Abort the transactions that are open for longer than their producers said."""
         now_ms = self.now_ms()
@@ -315,6 +310,10 @@ class TransactionCoordinator:
         if isinstance(found, ErrorCode):
             return found
         return found[1].transactions.get(transactional_id) or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+    @property
+    def is_loading(self) -> bool:
+        return self._runtime.is_loading
 
     def all_transactions(self) -> Iterator[TransactionMetadata] | ErrorCode:
         if self._runtime.is_loading:
