@@ -83,6 +83,8 @@ class Log:
         self._open_files = open_files
         self._file_system = open_files.file_system
         self._snapshots = snapshots
+        # Segments whose indexes were finished or rebuilt since the last flush, perhaps after their records were synced.
+        self.finished: list[Segment] = []
         self._folder_changed = True
         self._is_new = False
         self._failure: LogFailure | None = None
@@ -229,6 +231,7 @@ class Log:
         old.become_inactive()
         self._snapshots.take(base_offset, self.producer_state)
         self.segments.add(Segment.create(self.folder, base_offset, self._open_files, now_ms))
+        self.finished.append(old)
         self._folder_changed = True
         self.config = self._config
 
@@ -461,7 +464,8 @@ class Log:
 
     def start_flush(self) -> PendingFlush:
         """Begin to bring the log to disk as it is now: `sync` the result on any thread, then call `finish_flush`."""
-        segments = self.segments.from_offset(self.recovery_point)
+        unflushed = self.segments.from_offset(self.recovery_point)
+        segments = [segment for segment in self.segments if segment in unflushed or segment in self.finished]
         indexes = [index for segment in segments for index in segment.save_indexes()]
         paths = [index.path for index in indexes] + self._snapshots.unsynced + self.leader_epochs.unsynced
         folders = [self.folder] if paths or self._folder_changed else []
@@ -471,6 +475,7 @@ class Log:
         handles = [segment.handle for segment in segments] + [Handle(self._file_system, path) for path in paths]
         # All files are open, so that nothing can fail any more before they are synced.
         self._folder_changed = self._is_new = False
+        self.finished = []
         self._snapshots.unsynced = []
         self.leader_epochs.unsynced = []
         for index in indexes:

@@ -68,18 +68,20 @@ def open_log(
     segments = _find_segments(folder, files, open_files, now_ms, known.log_start_offset)
     snapshots = Snapshots(folder, file_system, files.get(SNAPSHOT_SUFFIX, ()))
     log_start_offset = max(known.log_start_offset, segments.first.base_offset)
-    trusted = list(segments) if clean else segments.before(known.recovery_point)
+    doubtful = [] if clean else _doubtful(segments, known.recovery_point)
+    trusted = [segment for segment in segments if segment not in doubtful]
     stored_epochs = _read_epochs(folder)
     epochs = _epochs_in(trusted) if stored_epochs is None else list(stored_epochs)
 
     if clean:
-        _rebuild_missing_indexes(segments, snapshots, config)
+        _rebuild_missing_indexes(segments, trusted, snapshots, config)
         end_offset = segments.active.read_next_offset()
         state = rebuild_producer_state(segments, snapshots, end_offset)
         recovery_point = end_offset
     else:
-        end_offset, state = _recover(topic_partition, segments, snapshots, config, known.recovery_point, epochs)
-        recovery_point = min(known.recovery_point, end_offset)
+        recovery_point = known.recovery_point
+        end_offset, state = _recover(topic_partition, segments, doubtful, snapshots, config, recovery_point, epochs)
+        recovery_point = min(recovery_point, end_offset)
     snapshots.delete_strays({segment.base_offset for segment in segments})
     leader_epochs = LeaderEpochs(folder, file_system, epochs)
     if epochs != stored_epochs:
@@ -108,6 +110,7 @@ def open_log(
     leader_epochs.truncate_from_end(log.end_offset)
     leader_epochs.truncate_from_start(log.log_start_offset)
     log.last_flush_ms = now_ms
+    log.finished = [segment for segment in doubtful if segment in log.segments]
     if known.first_dirty_offset is not None and known.first_dirty_offset <= log.end_offset:
         log.first_dirty_offset = known.first_dirty_offset
     return log
@@ -220,34 +223,45 @@ def _read_topic_id(folder: str) -> uuid.UUID | None:
 # -- recovery
 
 
-def _rebuild_missing_indexes(segments: Segments, snapshots: Snapshots, config: LogConfig) -> None:
-    for segment in segments:
+def _doubtful(segments: Segments, recovery_point: int) -> list[Segment]:
+    """The segments that a crash may have damaged.
+
+    The one that ends with the recovery point is among them: its records are on disk, but its indexes were finished when
+    the next one was begun, and that may have been later.
+    """
+    return segments.from_offset(max(recovery_point - 1, 0))
+
+
+def _rebuild_missing_indexes(
+    segments: Segments, trusted: Iterable[Segment], snapshots: Snapshots, config: LogConfig
+) -> None:
+    for segment in trusted:
         if not segment.indexes_are_sound:
             logger.warning("index rebuilt", segment=segment.path)
             state = rebuild_producer_state(segments, snapshots, segment.base_offset)
             recover_segment(segment, config.index_interval_bytes, state, [], segment.base_offset)
             if segment is not segments.active:
                 segment.become_inactive()
+                segment.sync_indexes()  # nobody will look at this segment again after a crash
 
 
 def _recover(
     topic_partition: TopicPartition,
     segments: Segments,
+    doubtful: list[Segment],
     snapshots: Snapshots,
     config: LogConfig,
     recovery_point: int,
     epochs: list[EpochEntry],
 ) -> tuple[int, ProducerState]:
-    """Check the segments from the recovery point on; drop all that follows the first batch that is not sound.
+    """Check the doubtful segments; drop all that follows the first batch that is not sound.
 
     Gives the offset at which the log ends now, and the producer state there. The epochs are brought up to date in
     place.
     """
-    doubtful = segments.from_offset(recovery_point)
     first = doubtful[0]
-    sound = segments.before(recovery_point)
-    if sound:
-        _rebuild_missing_indexes(Segments(sound), snapshots, config)
+    sound = [segment for segment in segments if segment not in doubtful]
+    _rebuild_missing_indexes(segments, sound, snapshots, config)
     snapshots.delete_after(first.base_offset)
     state = rebuild_producer_state(segments, snapshots, first.base_offset)
     epochs[:] = [entry for entry in epochs if entry.start_offset < first.base_offset]

@@ -223,6 +223,15 @@ class Segment:
             index.save()
         return [index for index in self.indexes if not index.synced]
 
+    def sync_indexes(self) -> None:
+        """Bring the index files to disk, at once."""
+        file_system = self._open_files.file_system
+        for index in self.save_indexes():
+            handle = Handle(file_system, index.path)
+            file_system.fsync(handle.fd)
+            index.synced = True
+        file_system.fsync_directory(self.folder)
+
     def finish_time_index(self) -> None:
         if self._max_timestamp is not None:
             self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)

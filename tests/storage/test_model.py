@@ -291,3 +291,26 @@ TestLog.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def test_indexes_that_were_finished_after_the_records_were_synced():
+    """A segment is rolled after a flush, so its time index gets its last entry then; a crash tears that entry."""
+    for crash in MACHINE_CRASHES:
+        for between in (LogMachine.flush, LogMachine.restart, lambda log: log.crash(PROCESS_CRASH)):
+            log = LogMachine()
+            log.create()
+            log.append([([NOW - 50], CompressionType.NONE, NO_PRODUCER)] * 3)
+            log.flush()
+            log.checkpoint()
+            between(log)
+            log.roll()
+            log.crash(crash)
+            log.batches_are_found_by_the_index()
+            log.find_by_timestamp(NOW - 60)
+            log.append([([NOW - 40], CompressionType.NONE, NO_PRODUCER)])
+            log.flush()
+            log.checkpoint()
+            log.crash(crash)
+            log.batches_are_found_by_the_index()
+            log.find_by_timestamp(NOW - 60)
+            log.teardown()
