@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "produce": "write a record for every line",
     "consume": "print the records of topics",
     "ctl": "drive a broker that was started with --control, in a test",
+    "pipeline": "run pipelines on Spark from files",
     "check": "verify the files of a data directory",
 }
 

@@ -1,0 +1,48 @@
+"""What a pipeline would do: how each sink delivers, Spark's plan for it, the topics and how far behind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from pipeline.errors import PipelineError
+from pipeline.explaining import explained
+from pipeline.frames.views import build
+from pipeline.model import Pipeline
+from pipeline.queries import Queries
+from pipeline.running import Ready, prepared
+from pipeline.status import status_table, statuses
+
+
+def show_plan(pipeline: Pipeline, master: str | None = None) -> int:
+    console = Console()
+    with prepared(pipeline, master=master) as ready:
+        try:
+            for line in description(ready):
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
+            local = ready.checkpoint.local
+            if local is not None and ready.checkpoint.identity() is not None:
+                found = statuses(local, ready.identity, ready.cluster, ready.cluster.topics())
+                console.print(status_table(pipeline.name, found))
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise explained(error, pipeline, ready.log) from error
+    return 0
+
+
+def description(ready: Ready) -> Iterator[str]:
+    pipeline = ready.pipeline
+    yield f"pipeline {pipeline.name} on {ready.master}, broker {pipeline.bootstrap}, checkpoint {pipeline.checkpoint}"
+    ends = ready.cluster.ends(ready.topics)
+    for topic, partitions in ready.topics.items():
+        yield f"  topic {topic}: {partitions} partitions, {sum(ends[topic].values())} records up to now"
+    views = build(ready.session, pipeline, ready.identity.schemas)
+    for name, frame in views.frames.items():
+        columns = (f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)
+        yield f"  view {name}: {', '.join(columns)}"
+    maker = Queries(pipeline, ready.identity, ready.checkpoint, Console(), lambda name, rows: None, ready.master)
+    for query in maker.make(views):
+        yield f"\n{query.name}: {query.view} {query.how}; mode {query.mode}"
+        yield str(query.frame._jdf.queryExecution().optimizedPlan().toString()).rstrip()

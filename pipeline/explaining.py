@@ -1,0 +1,109 @@
+"""From whatever Spark, Java or a client raised to a sentence that says what to do; the whole of it goes to the log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from pipeline.bounded import NoAnswerError
+from pipeline.errors import PipelineError
+from pipeline.frames.decoding import STOPPED
+from pipeline.model import Pipeline
+
+# What stands in the text of an error -> the sentence. Tried in order.
+_KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        "there is no room left on a disk that the pipeline writes to (its checkpoint {checkpoint}, a Parquet folder or "
+        "Spark's temporary files); make some and start it again. Nothing is lost: it goes on where it was",
+    ),
+    (
+        r"OffsetOutOfRange|Some data may have been lost|KAFKA_DATA_LOSS",
+        "records that the pipeline had not read yet are gone from the topic: deleted by retention, or the topic was "
+        "made anew. Remove the checkpoint {checkpoint} to begin anew with what is there, or lengthen the topic's "
+        "retention.ms",
+    ),
+    (
+        r"UnknownTopicOrPartition|UNKNOWN_TOPIC_OR_PART",
+        "a topic that the pipeline uses is gone; create it again, or correct its name in the file",
+    ),
+    (
+        r"_FENCED|ProducerFenced|INVALID_PRODUCER_EPOCH|FENCED_INSTANCE",
+        "a transaction was taken over by another run of this pipeline, or outlived its timeout; let only one run at a "
+        "time, or give the sink a larger `transaction_timeout` or its source a smaller `max_records_per_batch`",
+    ),
+    (
+        r"OutOfOrderError",
+        "rows reached the sink in another order than the source had them, which `way: per-task` cannot take; give the "
+        "sink `way: per-batch`",
+    ),
+    (
+        r"_TRANSPORT|_ALL_BROKERS_DOWN|_TIMED_OUT|TimeoutException|DisconnectException|Connection refused",
+        "the broker at {bootstrap} does not answer (any more); start it again, then the pipeline: it goes on where "
+        "it was",
+    ),
+    (
+        r"No module named '([\w.]+)'",
+        "Python on an executor lacks the module {0}; install it there (barnabas[pipeline] has what our sinks need)",
+    ),
+    (
+        r"MSG_SIZE_TOO_LARGE|RecordTooLarge",
+        "a record is larger than the topic takes; raise the topic's max.message.bytes, or make the rows smaller",
+    ),
+    (
+        r"TOPIC_AUTHORIZATION_FAILED|_AUTHENTICATION|GROUP_AUTHORIZATION|SaslAuthentication",
+        "the broker at {bootstrap} refuses this client; check the settings under `kafka` in the file",
+    ),
+    (r"OutOfMemoryError", "Spark ran out of memory; set spark.driver.memory (or spark.executor.memory) under `spark`"),
+    (
+        r"Py4JNetworkError|Answer from Java side is empty|Connection reset by peer|java_gateway|Broken pipe",
+        "Spark's Java process is gone (killed, or out of memory); start the pipeline again: it goes on where it was",
+    ),
+)
+_STOPPED: Final = re.compile(re.escape(STOPPED) + r"\s*(.*?)(?: SQLSTATE|\n|$)")
+
+
+def explained(error: BaseException, pipeline: Pipeline, log: Path | str | None) -> PipelineError:
+    if isinstance(error, PipelineError):
+        return error
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, KafkaException):
+        text = f"KafkaException: {error.args[0].name()} {error.args[0].str()}"
+    elif isinstance(error, NoAnswerError):
+        text = "_TIMED_OUT"
+    _append(log, text)
+    where = f" (all of it: {log})" if log is not None else ""
+    stopped = _STOPPED.search(text)
+    if stopped is not None:
+        return PipelineError(
+            f"the pipeline stopped at a bad record, as `bad_records: stop` says: {stopped[1]}. Mend the record's "
+            "producer or the schema, or let such records go elsewhere (`bad_records: {topic: NAME}`) or be skipped "
+            f"(`bad_records: skip`){where}"
+        )
+    for pattern, sentence in _KNOWN:
+        found = re.search(pattern, text)
+        if found is not None:
+            said = sentence.format(*found.groups(), checkpoint=pipeline.checkpoint, bootstrap=pipeline.bootstrap)
+            return PipelineError(said + where)
+    return PipelineError(f"the pipeline failed: {_gist(text)}{where}")
+
+
+def _gist(text: str) -> str:
+    """The line that says most: the last of a Python trace, or the first of Java's."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): \S", line) and "Py4J" not in line]
+    chosen = raised[-1] if raised else lines[0] if lines else text
+    return re.sub(r"^\w+(\.\w+)*\.", "", chosen)[:500]
+
+
+def _append(log: Path | str | None, text: str) -> None:
+    if log is None:
+        return
+    try:
+        with Path(log).open("a", encoding="utf-8") as file:
+            file.write(f"\n{text}\n")
+    except OSError:
+        pass  # the sentence is what matters

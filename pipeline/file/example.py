@@ -1,0 +1,78 @@
+"""The commented file that `barnabas pipeline init` writes. It is valid, and a test keeps it so."""
+
+from typing import Final
+
+EXAMPLE: Final = """\
+# A pipeline: topics in, SQL or Python in between, topics or Parquet out.
+#
+#   barnabas pipeline validate FILE      everything that is wrong with this file, with line numbers
+#   barnabas pipeline run FILE --once    work off what is there, and end
+#   barnabas pipeline run FILE           go on until Ctrl-C
+#   barnabas pipeline explain FILE       Spark's plan, the topics and their lag
+#
+# Any value can be set from the command line: --set sources.orders.topic=orders-2
+
+name: paid-orders                # names the pipeline's transactions and offsets, so keep it
+bootstrap: 127.0.0.1:9092        # a broker: Barnabas or Apache Kafka
+# kafka:                         # client settings under librdkafka's names
+#   security.protocol: SASL_SSL
+# master: local[*]               # or spark://HOST:7077, yarn, k8s://...; --master goes over it
+# spark:                         # Spark's own settings
+#   spark.sql.shuffle.partitions: 4
+
+# Every source is a view of its name. Beside the columns of its value it has _key, _topic, _partition, _offset and
+# _timestamp, and _headers if it says `headers: true`.
+sources:
+  orders:
+    topic: orders                # or topics: [a, b], or pattern: orders-.*
+    from: earliest               # latest, a time (2026-11-16T08:00:00Z), or {orders: {0: 42, 1: 17}}: at first
+    value: json                  # json, avro, csv, text, bytes
+    schema: id LONG NOT NULL, customer STRING, amount DOUBLE, paid BOOLEAN  # without one: inferred from the topic
+    # key: text                  # text, bytes, or {format: json, schema: ...}
+    # headers: true
+    # watermark: 10 seconds      # how late a record may be (by _timestamp), for windows
+    # max_records_per_batch: 100000
+  # customers:
+  #   topic: customers
+  #   value: json
+  #   schema: name STRING
+  #   table: true                # a compacted topic: the newest value of each key
+
+# Each sees the sources and those above it.
+transforms:
+  paid: |
+    SELECT id, customer, round(amount, 2) AS amount, _topic, _partition, _offset
+    FROM orders
+    WHERE paid
+  # scored:
+  #   python: scoring:add_score  # scoring.py beside this file; add_score(paid, limit=10) returns a DataFrame
+  #   inputs: [paid]
+  #   arguments: {limit: 10}
+
+sinks:
+  out:
+    from: paid
+    topic: orders-paid
+    partitions: 3                # creates the topic if it does not exist
+    key: customer                # an SQL expression
+    format: json                 # of all columns without a leading underscore; or csv, avro, text, bytes
+    delivery: exactly-once       # or at-least-once, which is Spark's own sink
+    # way: per-task              # how exactly-once is reached; found out by itself, see PIPELINES.md
+    # mode: append               # append, update, complete
+  # files:
+  #   from: paid
+  #   parquet: paid-orders       # a folder
+  #   partition_by: [customer]
+  # screen:
+  #   from: paid
+  #   console: true
+
+# A record that does not fit its schema ends the pipeline (stop), is left out (skip), or goes to a topic with the reason
+# in its headers.
+bad_records:
+  topic: orders-dead
+  partitions: 1
+
+checkpoint: checkpoints/paid-orders   # how far the pipeline has come; a path that all machines share on a cluster
+trigger: 2 seconds                    # how often a batch starts; or once
+"""

@@ -1,0 +1,1 @@
+"""Sources, transformations and sinks as DataFrames."""

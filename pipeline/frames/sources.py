@@ -1,0 +1,86 @@
+"""Topics as DataFrames: streams, and tables (the newest value of each key)."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.connector import KAFKA_OPTIONS
+from pipeline.errors import PipelineError
+from pipeline.kafka_settings import for_java
+from pipeline.model import Pipeline, Source
+
+_SAMPLED = 1000  # records from which a schema is inferred
+
+
+def stream(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
+    reader = spark.readStream.format("kafka").options(**_options(pipeline, source))
+    if source.starting.isdigit():
+        # Spark's connector fails where a partition has nothing that new; this lets it start at its end.
+        reader = reader.option("startingTimestamp", source.starting)
+        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+    else:
+        reader = reader.option("startingOffsets", _all_partitions(source.starting))
+    if source.max_records_per_batch is not None:
+        reader = reader.option("maxOffsetsPerTrigger", source.max_records_per_batch)
+    return reader.load()
+
+
+def table(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
+    """The connector's columns, one row a key: read from the beginning to the end anew for every batch.
+
+    Within a partition the offset says what is newest. A key is in two partitions only if the topic has grown, and then
+    the timestamp decides between the two.
+    """
+    whole = _batch(spark, pipeline, source)
+    columns = F.struct(*[F.col(name) for name in whole.columns])
+    by_partition = whole.groupBy("key", "topic", "partition").agg(F.max_by(columns, F.col("offset")).alias("newest"))
+    newest = by_partition.groupBy("key").agg(F.max_by(F.col("newest"), F.col("newest.timestamp")).alias("newest"))
+    return newest.select("newest.*").filter("key IS NOT NULL AND value IS NOT NULL")  # no value: a deleted key
+
+
+def inferred_schema(spark: SparkSession, pipeline: Pipeline, source: Source) -> str:
+    """The schema of the first JSON records of a source, as DDL."""
+    sample = _batch(spark, pipeline, source).filter("value IS NOT NULL").select(F.col("value").cast("string"))
+    texts = [row[0] for row in sample.take(_SAMPLED)]
+    readable = [text for text in texts if _is_object(text)]
+    if not readable:
+        raise PipelineError(
+            f"the schema of the source {source.name!r} cannot be inferred: "
+            + ("its topic has no record that is a JSON object" if texts else "its topic is empty")
+            + f"; write one into the file (sources.{source.name}.schema: id INT, name STRING)"
+        )
+    frame = spark.read.json(spark.sparkContext.parallelize(readable, 1))
+    return str(frame._jdf.schema().toDDL())
+
+
+def _batch(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
+    reader = spark.read.format("kafka").options(**_options(pipeline, source))
+    return reader.option("startingOffsets", "earliest").option("endingOffsets", "latest").load()
+
+
+def _options(pipeline: Pipeline, source: Source) -> dict[str, str]:
+    where = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
+    return {
+        **KAFKA_OPTIONS,
+        **for_java(pipeline.bootstrap, pipeline.kafka),
+        "kafka.isolation.level": "read_committed",
+        "includeHeaders": "true",
+        **where,
+    }
+
+
+def _all_partitions(starting: str) -> str:
+    if starting in ("earliest", "latest"):
+        return starting
+    offsets: dict[str, dict[str, int]] = json.loads(starting)
+    return json.dumps(offsets)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

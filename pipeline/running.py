@@ -1,0 +1,197 @@
+"""Running a pipeline: all is checked, Spark is started, then every sink's query, until the end that was asked for.
+
+run(load("orders.yaml"), once=True)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+
+from pipeline.checkpoint import Checkpoint, Identity
+from pipeline.checks import problems_of
+from pipeline.cluster import Cluster, check_topics
+from pipeline.errors import PipelineError
+from pipeline.explaining import explained
+from pipeline.frames.functions import importable
+from pipeline.frames.views import build
+from pipeline.model import Pipeline
+from pipeline.progress import Board, Display, Listener, LiveDisplay, PlainDisplay, QueryState
+from pipeline.queries import Queries, Query
+from pipeline.session import log_file, new_log, spark_session
+
+_LAST_BATCH = 10.0  # seconds that a batch under way gets when the pipeline is stopped
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did, by query."""
+
+    states: dict[str, QueryState] = field(default_factory=dict)
+
+    @property
+    def rows_read(self) -> int:
+        return sum(state.rows_in for state in self.states.values())
+
+
+def run(
+    pipeline: Pipeline,
+    *,
+    master: str | None = None,
+    once: bool = False,
+    seconds: float | None = None,
+    plain: bool = True,
+    console: Console | None = None,
+    spark: SparkSession | None = None,
+) -> Outcome:
+    """Run until all is worked off (`once`), for a time, or until KeyboardInterrupt. Failures are PipelineErrors.
+
+    `spark` is a session to run in, which stays open; without it one is started, and stopped at the end.
+    """
+    console = console or Console()
+    with prepared(pipeline, master=master, spark=spark) as ready:
+        board = Board(lambda state: display.changed(state))
+        display: Display
+        display = PlainDisplay(console) if plain else LiveDisplay(console, f"pipeline {pipeline.name}", board)
+        try:
+            return _run(ready, board, display, console, once, seconds)
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            raise explained(error, pipeline, ready.log) from error
+
+
+@dataclass
+class Ready:
+    """A pipeline that has passed every check, with a session of its own."""
+
+    pipeline: Pipeline
+    master: str
+    checkpoint: Checkpoint
+    identity: Identity
+    session: SparkSession
+    log: Path | str | None
+    topics: dict[str, int]
+    cluster: Cluster
+
+
+@contextmanager
+def prepared(pipeline: Pipeline, *, master: str | None = None, spark: SparkSession | None = None) -> Iterator[Ready]:
+    """Check what can be checked before Spark is started, start it, and leave nothing behind at the end."""
+    problems = problems_of(pipeline)
+    if problems:
+        raise PipelineError("\n".join(map(str, problems)))
+    cluster = Cluster(pipeline.bootstrap, pipeline.kafka)
+    topics = check_topics(pipeline, cluster)
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    with ExitStack() as stack:
+        if checkpoint.local is not None:
+            checkpoint.check(pipeline.name, cluster.cluster_id)
+        stack.enter_context(checkpoint.held())
+        chosen = master or pipeline.master
+        log: Path | str | None
+        if spark is None:
+            log = new_log()
+            running = SparkSession.getActiveSession()
+            owner = spark_session(f"barnabas {pipeline.name}", master=chosen, settings=pipeline.spark, log=log)
+            if running is None:
+                stack.callback(_stop_quietly, owner)
+        else:
+            owner = spark
+        log = log_file(owner)
+        identity = checkpoint.check(pipeline.name, cluster.cluster_id, owner)
+        # Views, settings and listeners of a session of its own end with it: runs do not meet.
+        session = owner.newSession()
+        if spark is not None:
+            for name, value in pipeline.spark.items():
+                if session.conf.isModifiable(name):
+                    session.conf.set(name, value)
+        stack.enter_context(importable(pipeline.folder))
+        yield Ready(pipeline, chosen, checkpoint, identity, session, log, topics, cluster)
+
+
+def _run(ready: Ready, board: Board, display: Display, console: Console, once: bool, seconds: float | None) -> Outcome:
+    pipeline, session = ready.pipeline, ready.session
+    views = build(session, pipeline, ready.identity.schemas)
+    maker = Queries(pipeline, ready.identity, ready.checkpoint, console, board.wrote, ready.master)
+    queries = maker.make(views)
+    ready.checkpoint.save(replace(ready.identity, schemas=views.schemas), session)
+    listener = Listener(board)
+    started: list[StreamingQuery] = []
+    session.streams.addListener(listener)
+    try:
+        with display:
+            for query in queries:
+                board.add(query.name, query.how)
+                started.append(query.start(ready.checkpoint, pipeline.trigger, once))
+            _wait(started, board, maker, None if seconds is None else time.monotonic() + seconds)
+            _take_final_progress(started, board)
+    finally:
+        _stop(started, queries)
+        session.streams.removeListener(listener)
+    return Outcome(board.states)
+
+
+def _wait(started: list[StreamingQuery], board: Board, maker: Queries, deadline: float | None) -> None:
+    """Until every query has ended, one has failed, or the time is up."""
+    while True:
+        active = []
+        for query in started:
+            if query.isActive:
+                active.append(query)
+            else:
+                _raise_failure(query, maker)
+        if not active or (deadline is not None and time.monotonic() >= deadline):
+            return
+        board.something_ended.wait(0.2)
+        board.something_ended.clear()
+
+
+def _raise_failure(query: StreamingQuery, maker: Queries) -> None:
+    failure = query.exception()
+    if failure is None:
+        return
+    own = maker.failures.get(query.name or "")
+    if isinstance(own, PipelineError):
+        raise own
+    raise failure
+
+
+def _take_final_progress(started: list[StreamingQuery], board: Board) -> None:
+    """Listeners hear of a batch some time after it; what came in between is taken from the queries themselves."""
+    for query in started:
+        state = board.states[query.name or ""]
+        state.ended = not query.isActive
+        late = [each for each in query.recentProgress if each.batchId > state.batch]
+        for progress in late:
+            board.progressed(progress)
+
+
+def _stop(started: list[StreamingQuery], queries: list[Query]) -> None:
+    """Let a batch under way end if it does so soon: a transaction cut off holds readers up until its timeout."""
+    deadline = time.monotonic() + _LAST_BATCH
+    for query in started:
+        try:
+            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+                time.sleep(0.05)  # Spark tells of a batch's end through its status alone
+        except Exception:
+            break  # Java is gone; there is nothing to stop
+    for query in started:
+        try:
+            query.stop()
+        except Exception:
+            break
+    for each in queries:
+        each.close()
+
+
+def _stop_quietly(session: SparkSession) -> None:
+    with suppress(Exception):  # Java may be gone already, and that was told
+        session.stop()
