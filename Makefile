@@ -7,7 +7,7 @@ READY  := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint types test-compiled bench clean
+.PHONY: help install run demo test lint types test-compiled bench clean
 
 help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ install: $(READY)  ## make the virtual environment and install everything into i
 
 run: $(READY)  ## start a broker on 127.0.0.1:9092, its data in ./data
 	$(BIN)/barnabas serve --listen 127.0.0.1:9092 --data data
+
+demo: $(READY)  ## a pipeline from end to end: a broker, a generator, Spark, and a picture of the result
+	$(BIN)/python examples/pipelines/demo.py
 
 test: $(READY)  ## run the whole test-suite
 	$(BIN)/python -m pytest

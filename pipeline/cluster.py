@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
@@ -15,6 +17,15 @@ from pipeline.kafka_settings import for_librdkafka
 from pipeline.model import BadRecordsAction, Pipeline, Source, TopicSink
 
 Offsets = dict[str, dict[int, int]]
+
+_PASSING: Final = (
+    "NOT_COORDINATOR",
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "UNSTABLE_OFFSET_COMMIT",
+    "_WAIT_COORD",
+    "_TRANSPORT",
+)
 
 
 class Cluster:
@@ -82,10 +93,19 @@ class Cluster:
 def committed_offset(consumer: Consumer, topic: str, partition: int, seconds: float) -> int | None:
     """One committed offset, through a consumer at read_committed: what is still undecided is waited for."""
     asked = [TopicPartition(topic, partition)]
-    answer = bounded(lambda limit: consumer.committed(asked, timeout=limit), seconds, "committed offset")[0]
-    if answer.error is not None:
-        raise KafkaException(answer.error)
-    return answer.offset if answer.offset >= 0 else None
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(1.0, deadline - time.monotonic())
+        try:
+            answer = bounded(lambda limit: consumer.committed(asked, timeout=limit), left, "committed offset")[0]
+            if answer.error is not None:
+                raise KafkaException(answer.error)
+            return answer.offset if answer.offset >= 0 else None
+        except KafkaException as error:
+            # A coordinator that is only just being found or made is no failure.
+            if error.args[0].name() not in _PASSING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def topics_of(source: Source, known: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import KafkaException
+from py4j.protocol import Py4JNetworkError
 
 from pipeline.bounded import NoAnswerError
 from pipeline.errors import PipelineError
@@ -58,10 +59,6 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         "the broker at {bootstrap} refuses this client; check the settings under `kafka` in the file",
     ),
     (r"OutOfMemoryError", "Spark ran out of memory; set spark.driver.memory (or spark.executor.memory) under `spark`"),
-    (
-        r"Py4JNetworkError|Answer from Java side is empty|Connection reset by peer|java_gateway|Broken pipe",
-        "Spark's Java process is gone (killed, or out of memory); start the pipeline again: it goes on where it was",
-    ),
 )
 _STOPPED: Final = re.compile(re.escape(STOPPED) + r"\s*(.*?)(?: SQLSTATE|\n|$)")
 
@@ -76,6 +73,11 @@ def explained(error: BaseException, pipeline: Pipeline, log: Path | str | None) 
         text = "_TIMED_OUT"
     _append(log, text)
     where = f" (all of it: {log})" if log is not None else ""
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return PipelineError(
+            "Spark's Java process is gone (killed, or out of memory); start the pipeline again: it goes on where it was"
+            + where
+        )
     stopped = _STOPPED.search(text)
     if stopped is not None:
         return PipelineError(

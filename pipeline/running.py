@@ -169,8 +169,7 @@ def _take_final_progress(started: list[StreamingQuery], board: Board) -> None:
     for query in started:
         state = board.states[query.name or ""]
         state.ended = not query.isActive
-        late = [each for each in query.recentProgress if each.batchId > state.batch]
-        for progress in late:
+        for progress in query.recentProgress:
             board.progressed(progress)
 
 

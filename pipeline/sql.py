@@ -27,6 +27,25 @@ _BEGINNINGS: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("}
 _CALLS_WITH_FROM: Final = {"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY", "DISTINCT"}
 
 
+_ENDS_OF_LISTS: Final = {
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "SORT",
+    "CLUSTER",
+    "DISTRIBUTE",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "MINUS",
+    "SELECT",
+    "WINDOW",
+    "LIMIT",
+    "VIEW",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     text: str
@@ -93,20 +112,10 @@ def _table_tokens(tokens: list[Token]) -> Iterator[Token]:
             expecting = listing[-1] = not inside_call and not distinct
         elif word == "JOIN":
             expecting = listing[-1] = True
-        elif word in (
-            "WHERE",
-            "GROUP",
-            "HAVING",
-            "ORDER",
-            "UNION",
-            "SELECT",
-            "ON",
-            "USING",
-            "WINDOW",
-            "LIMIT",
-            "EXCEPT",
-        ):
+        elif word in _ENDS_OF_LISTS:
             expecting = listing[-1] = False
+        elif word in ("ON", "USING"):
+            expecting = False
         elif token.text == "," and listing[-1]:
             expecting = True
         elif expecting:

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from tests.support.broker_process import BrokerProcess
+
 TIMEOUT = 900
 
 
@@ -46,3 +48,10 @@ def spark(spark_is_here, tmp_path_factory):
     session = spark_session("tests", master="local[2]", settings=settings, log=folder / "spark.log")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A broker of its own for every test: it is ready in less time than a test's topics would need to be cleaned up."""
+    with BrokerProcess(tmp_path / "data") as running:
+        yield running

@@ -1,0 +1,233 @@
+"""Pipelines of every format and sink, and what a user is told when one cannot run."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pipeline.errors import PipelineError
+from pipeline.file.reading import parse
+from pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlTransform, TopicSink
+from pipeline.running import run
+from tests.pipeline.topics import Topics
+from tests.support.apache_kafka import free_ports
+
+AVRO = (
+    '{"type": "record", "name": "point", "fields": [{"name": "x", "type": "int"}, {"name": "name", "type": "string"}]}'
+)
+
+
+@pytest.fixture
+def go(broker, spark, tmp_path):
+    """Run the text of a file over all that is there."""
+
+    def go(text, **more):
+        pipeline = parse(text, "test.yaml", tmp_path, [("bootstrap", broker.bootstrap)])
+        return run(pipeline, once=True, spark=spark, **more)
+
+    return go
+
+
+def failure(go, text):
+    with pytest.raises(PipelineError) as caught:
+        go(text)
+    return str(caught.value)
+
+
+@pytest.mark.spark
+def test_formats_keys_headers_and_sinks(broker, go, spark, tmp_path, capsys):
+    topics = Topics(broker.bootstrap)
+    topics.create(inferred=1, csv=1, avro=1, raw=1, out=3, csv_out=1, plain=1, avro_out=1)
+    topics.fill("inferred", [("a", '{"n": 1, "inner": {"s": "x"}}'), ("b", '{"n": 2}')])
+    topics.fill("csv", ["1;one", "2;two"])
+    point = bytes([2, 6]) + b"one"  # x = 1, a name of three bytes, in Avro's zigzag
+    topics.fill("avro", [b"\x00" + struct.pack(">i", 7) + point])
+    topics.fill("raw", [{"key": b"\xff", "value": b"\xfe", "headers": [("h", b"v")]}])
+    outcome = go(
+        f"""\
+name: formats
+sources:
+  inferred: {{topic: inferred, value: json}}
+  csv: {{topic: csv, value: csv, schema: "n INT, name STRING", options: {{sep: ";"}}}}
+  points: {{topic: avro, value: avro, schema: '{AVRO}', confluent_header: true}}
+  raw: {{topic: raw, value: bytes, key: bytes, headers: true}}
+transforms:
+  named: SELECT n + 1 AS n, inner.s, _key, _topic, _partition, _offset FROM inferred
+sinks:
+  out: {{from: named, topic: out, key: _key, partition: n % 3}}
+  csv_out: {{from: csv, topic: csv-out, format: csv, columns: [name, n], delivery: at-least-once}}
+  plain: {{from: raw, topic: plain, format: bytes, key: _key, headers: _headers}}
+  avro_out: {{from: points, topic: avro-out, format: {{format: avro, schema: '{AVRO}'}}}}
+  files: {{from: csv, parquet: files, partition_by: n}}
+  screen: {{from: points, console: true}}
+checkpoint: checkpoint
+"""
+    )
+    assert {name: state.rows_in for name, state in outcome.states.items()} == {
+        "out": 2, "csv_out": 2, "plain": 1, "avro_out": 1, "files": 2, "screen": 1,
+    }  # fmt: skip
+    out = {message.key(): (message.partition(), json.loads(message.value())) for message in topics.read("out")}
+    assert out == {b"a": (2, {"n": 2, "s": "x"}), b"b": (0, {"n": 3})}
+    assert sorted(topics.values("csv-out")) == ["one,1", "two,2"]
+    (plain,) = topics.read("plain")
+    assert (plain.key(), plain.value(), plain.headers()) == (b"\xff", b"\xfe", [("h", b"v")])
+    (avro,) = topics.read("avro-out")
+    assert avro.value() == point
+    assert {(row.n, row.name) for row in spark.read.parquet(str(tmp_path / "files")).collect()} == {
+        (1, "one"),
+        (2, "two"),
+    }
+    assert "screen, batch 0: 1 rows" in capsys.readouterr().out
+    # The schema that was inferred stays, whatever the topic's first records are later.
+    identity = json.loads((tmp_path / "checkpoint" / "pipeline.json").read_text())
+    assert "inner" in identity["schemas"]["inferred"]
+
+
+@pytest.mark.spark
+def test_a_pipeline_made_in_python(broker, spark, tmp_path):
+    topics = Topics(broker.bootstrap)
+    topics.create(numbers=1)
+    topics.fill("numbers", ["1", "2", "3"])
+    pipeline = Pipeline(
+        name="in-python",
+        bootstrap=broker.bootstrap,
+        sources=(Source("numbers", ("numbers",), value=Format(Encoding.TEXT)),),
+        transforms=(SqlTransform("odd", "SELECT value FROM numbers WHERE value % 2 = 1"),),
+        sinks=(
+            TopicSink("out", "odd", "odd", format=Format(Encoding.TEXT), partitions=1),
+            ParquetSink("files", "odd", str(tmp_path / "files")),
+        ),
+        checkpoint=str(tmp_path / "checkpoint"),
+    )
+    run(pipeline, once=True, spark=spark)
+    assert topics.values("odd") == ["1", "3"]
+    with pytest.raises(PipelineError, match=r"sinks\.out\.from: there is no view 'nothing'"):
+        run(Pipeline("x", "a:1", pipeline.sources, (TopicSink("out", "nothing", "odd"),), "c"), spark=spark)
+
+
+BAD = """\
+name: bad
+sources:
+  numbers: {topic: numbers, value: json, schema: n INT NOT NULL}
+sinks:
+  out: {from: numbers, topic: out}
+checkpoint: checkpoint
+"""
+
+
+@pytest.mark.spark
+def test_a_schema_that_does_not_fit_stops_the_pipeline_or_not(broker, go, tmp_path):
+    topics = Topics(broker.bootstrap)
+    topics.create(numbers=1, out=1)
+    topics.fill("numbers", ['{"n": 1}', '{"n": "one"}', '{"n": 2}'])
+    said = failure(go, BAD)
+    assert "stopped at a bad record" in said
+    assert 'topic numbers, partition 0, offset 1: {"n": "one"}' in said
+    assert "bad_records: skip" in said
+    assert topics.values("out") == []
+    go(BAD + "bad_records: skip\n")
+    assert [json.loads(each)["n"] for each in topics.values("out")] == [1, 2]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "transforms: {t: SELECT nn FROM numbers}",
+            "transforms.t: A column, variable, or function parameter with name `nn`",
+        ),
+        ("transforms: {t: SELECT * FROM numbers WHERE WHERE n}", "transforms.t: Syntax error at or near 'n'"),
+        ("transforms: {t: {python: 'mine:wrong', inputs: numbers}}", "transforms.t: mine:wrong raised ValueError: no"),
+        (
+            "transforms: {t: {python: 'mine:nothing', inputs: numbers}}",
+            "mine:nothing returned NoneType, not a DataFrame",
+        ),
+        ("transforms: {t: {python: 'mine:missing', inputs: numbers}}", "mine has no function 'missing'"),
+    ],
+)
+def test_a_mistake_that_only_spark_can_see_is_a_sentence(broker, go, tmp_path, change, said):
+    (tmp_path / "mine.py").write_text(
+        "def wrong(frame):\n    raise ValueError('no')\n\ndef nothing(frame):\n    pass\n"
+    )
+    Topics(broker.bootstrap).create(numbers=1, out=1)
+    assert said in failure(go, BAD + change + "\n")
+
+
+@pytest.mark.spark
+def test_per_task_is_refused_where_rows_lost_their_place(broker, go):
+    Topics(broker.bootstrap).create(numbers=1, out=1)
+    text = BAD.replace("topic: out}", "topic: out, way: per-task}")
+    lost = text.replace("from: numbers", "from: t") + "transforms: {t: SELECT n FROM numbers}\n"
+    assert "has lost the columns _topic, _partition and _offset" in failure(go, lost)
+    counted = text.replace("from: numbers", "from: t") + "transforms: {t: SELECT count(*) AS c FROM numbers}\n"
+    assert "an operation (Aggregate) that keeps state" in failure(go, counted)
+
+
+# What is found before Spark is started.
+
+
+def test_a_missing_topic_says_how_to_make_it(broker, tmp_path):
+    Topics(broker.bootstrap).create(number=1)
+    with pytest.raises(PipelineError) as caught:
+        run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", broker.bootstrap)]))
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("the topic 'numbers' of the source 'numbers' does not exist; did you mean 'number'?")
+    assert "barnabas topics create numbers" in first
+    assert second.startswith("the topic 'out' of sinks.out does not exist")
+
+
+def test_an_unreachable_broker(tmp_path):
+    (port,) = free_ports(1)
+    begun = time.monotonic()
+    with pytest.raises(PipelineError, match=f"no broker answered at 127.0.0.1:{port} within 15 s; start one"):
+        run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", f"127.0.0.1:{port}")]))
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [
+        ({"pipeline": "other", "cluster": "c", "id": "1"}, "belongs to the pipeline 'other', and this one is 'bad'"),
+        ({"pipeline": "bad", "cluster": "c", "id": "1"}, "was made with another cluster"),
+        ("nonsense", "is damaged"),
+    ],
+)
+def test_a_checkpoint_of_another_pipeline_or_cluster(broker, tmp_path, identity, said):
+    Topics(broker.bootstrap).create(numbers=1, out=1)
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "pipeline.json").write_text(json.dumps(identity))
+    with pytest.raises(PipelineError, match=said):
+        run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", broker.bootstrap)]))
+
+
+def test_a_full_disk(broker, tmp_path):
+    """A file system of 64 KiB, in a mount namespace of the command's own."""
+    Topics(broker.bootstrap).create(numbers=1, out=1)
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (tmp_path / "bad.yaml").write_text(BAD)
+    mount = f"mount -t tmpfs -o size=64k none {folder}"
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode
+    ):
+        pytest.skip("no mount namespaces here, which the test makes a small disk with")
+    command = (
+        f"{sys.executable} -m broker.cli pipeline run {tmp_path}/bad.yaml --once --set bootstrap={broker.bootstrap}"
+    )
+    script = f"{mount} && (head -c 100000 /dev/zero > {folder}/filler || true) 2>/dev/null && {command}"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, timeout=240, env=os.environ
+    )
+    assert done.returncode == 1, done.stderr
+    assert "there is no room left on" in done.stderr
+    assert "Traceback" not in done.stderr
