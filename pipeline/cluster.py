@@ -31,7 +31,7 @@ _PASSING: Final = (
 class Cluster:
     """Every question is bounded in time, and no answer is a sentence."""
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None, timeout: float = 15.0) -> None:
+    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None, timeout: float = 10.0) -> None:
         self.bootstrap = bootstrap
         self._timeout = timeout
         self._config = for_librdkafka(bootstrap, settings or {})

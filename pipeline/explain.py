@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyspark.sql import DataFrame
 from rich.console import Console
 
 from pipeline.errors import PipelineError
@@ -45,4 +46,11 @@ def description(ready: Ready) -> Iterator[str]:
     maker = Queries(pipeline, ready.identity, ready.checkpoint, Console(), lambda name, rows: None, ready.master)
     for query in maker.make(views):
         yield f"\n{query.name}: {query.view} {query.how}; mode {query.mode}"
-        yield str(query.frame._jdf.queryExecution().optimizedPlan().toString()).rstrip()
+        yield _plan(query.frame)
+
+
+def _plan(frame: DataFrame) -> str:
+    """What DataFrame.explain prints."""
+    jvm = frame.sparkSession.sparkContext._jvm
+    assert jvm is not None
+    return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")).strip()

@@ -95,9 +95,8 @@ def broker(data: Path) -> Iterator[str]:
 
 
 def create(bootstrap: str, topic: str, partitions: int) -> None:
-    for created in (
-        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, partitions, 1)]).values()
-    ):
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for created in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         created.result(30)
 
 

@@ -144,7 +144,7 @@ def test_a_schema_that_does_not_fit_stops_the_pipeline_or_not(broker, go, tmp_pa
             "transforms: {t: SELECT nn FROM numbers}",
             "transforms.t: A column, variable, or function parameter with name `nn`",
         ),
-        ("transforms: {t: SELECT * FROM numbers WHERE WHERE n}", "transforms.t: Syntax error at or near 'n'"),
+        ("transforms: {t: SELECT n n n FROM numbers}", "transforms.t: Syntax error at or near 'n'"),
         ("transforms: {t: {python: 'mine:wrong', inputs: numbers}}", "transforms.t: mine:wrong raised ValueError: no"),
         (
             "transforms: {t: {python: 'mine:nothing', inputs: numbers}}",
@@ -187,7 +187,7 @@ def test_a_missing_topic_says_how_to_make_it(broker, tmp_path):
 def test_an_unreachable_broker(tmp_path):
     (port,) = free_ports(1)
     begun = time.monotonic()
-    with pytest.raises(PipelineError, match=f"no broker answered at 127.0.0.1:{port} within 15 s; start one"):
+    with pytest.raises(PipelineError, match=f"no broker answered at 127.0.0.1:{port} within 10 s; start one"):
         run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", f"127.0.0.1:{port}")]))
     assert time.monotonic() - begun < 60
 

@@ -16,12 +16,20 @@ class Topics:
     def create(self, **topics: int) -> None:
         """name=partitions; an underscore in a name is a dash."""
         new = [NewTopic(name.replace("_", "-"), partitions, 1) for name, partitions in topics.items()]
-        for created in AdminClient({"bootstrap.servers": self.bootstrap}).create_topics(new).values():
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for created in admin.create_topics(new).values():
             created.result(60)
 
     def fill(self, topic: str, values: Iterable[Any]) -> None:
         """Values, or (key, value) pairs, or keyword arguments of `Producer.produce`."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        refused: list[str] = []
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "linger.ms": 5,
+                "on_delivery": lambda error, message: refused.append(str(error)) if error is not None else None,
+            }
+        )
         for each in values:
             if isinstance(each, dict):
                 producer.produce(topic, **each)
@@ -31,6 +39,7 @@ class Topics:
                 producer.produce(topic, each)
             producer.poll(0)
         assert producer.flush(60) == 0
+        assert not refused, refused[0]
 
     def read(self, topic: str) -> list[Message]:
         """Everything that is committed."""
