@@ -45,7 +45,7 @@ from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 log = structlog.get_logger()
 
-# How many idle ids are forgotten in one turn of the loop.
+# How many idle ids of a shard are forgotten in one turn of the loop.
 _EXPIRED_A_TURN: Final = 500
 # When a marker or its completion could not be written, how long until it is tried again.
 _RETRY_MS: Final = 1000
@@ -57,6 +57,10 @@ _MARKER_NOT_NEEDED: Final = (
 )
 
 Finished = Callable[[bool], None]
+
+
+def _nothing() -> None:
+    pass
 
 
 def _nobody_waits(complete: bool) -> None:
@@ -84,14 +88,16 @@ class TransactionCoordinator:
         self._markers = markers
         self._at_end_of_turn = at_end_of_turn
         self._timers = ClockTimers(clock)
-        self._runtime = CoordinatorRuntime(TRANSACTION_STATE, replicas, self._make_shard, read_record)
-        self.now_ms = clock.now_ms
         self._checks = (
             Every(
-                clock, lambda: config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out
+                clock,
+                lambda: config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+                self.abort_timed_out,
             ),
             Every(clock, lambda: config.transaction_remove_expired_transaction_cleanup_interval_ms, self.expire),
         )
+        self._runtime = CoordinatorRuntime(TRANSACTION_STATE, replicas, self._make_shard, read_record)
+        self.now_ms = clock.now_ms
 
     def start(self) -> None:
         self._runtime.load()
@@ -100,8 +106,10 @@ class TransactionCoordinator:
             check.start()
 
     def stop(self) -> None:
+        """Leave everything to the next start, what is asked for included."""
         for check in self._checks:
             check.cancel()
+        self._runtime.unload()
         self._timers.cancel_all()
 
     def _make_shard(self, carry_out: Callable[[Decision], None]) -> TransactionShard:
@@ -110,8 +118,8 @@ class TransactionCoordinator:
     def _on_change(self, change: ClusterChange) -> None:
         state = change.topics.get(TRANSACTION_STATE)
         if state is not None and state.new is None:
-            self._timers.cancel_all()
             self._runtime.unload()
+            self._timers.cancel_all()
 
     async def ensure_topic(self) -> ErrorCode:
         """Make the topic that transactions are kept in, when it is first needed."""
@@ -284,22 +292,21 @@ class TransactionCoordinator:
         now_ms = self.now_ms()
         for index, shard in self._runtime.shards.items():
             for transactional_id in shard.timed_out(now_ms):
-                log.info("transaction timed out", transactional_id=transactional_id)
                 self.ask(index, AbortTimedOut(self, index, transactional_id))
 
     def expire(self) -> None:
         """Forget the ids that have been idle for long, some in this turn of the loop, the others in the next ones."""
         now_ms = self.now_ms()
         kept_ms = self._config.transactional_id_expiration_ms
-        room = _EXPIRED_A_TURN
         for index, shard in self._runtime.shards.items():
             expired = shard.expired(kept_ms, now_ms)
-            for transactional_id in expired[:room]:
-                self.ask(index, Expire(transactional_id, kept_ms, now_ms))
-            room -= len(expired)
-            if room < 0:
-                self._timers.schedule("expire more", 0, self.expire)
-                return
+            some = expired[:_EXPIRED_A_TURN]
+            for transactional_id in some:
+                more = len(expired) > len(some) and transactional_id is some[-1]
+                self.ask(index, Expire(transactional_id, kept_ms, now_ms, self._expire_more if more else _nothing))
+
+    def _expire_more(self) -> None:
+        self._timers.schedule("expire more", 0, self.expire)
 
     # --- looking ---
 

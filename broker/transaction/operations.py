@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import TYPE_CHECKING
 
+import structlog
+
 from broker.coordinator.decision import CoordinatorRecord
 from broker.transaction import decisions
 from broker.transaction.metadata import TopicPartition, TransactionMetadata
@@ -16,6 +18,8 @@ from broker.transaction.shard import TransactionShard
 from broker.transaction.states import TransactionState
 from protocol.errors import ErrorCode
 from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+log = structlog.get_logger()
 
 if TYPE_CHECKING:
     from broker.transaction.coordinator import TransactionCoordinator
@@ -225,6 +229,7 @@ class AbortTimedOut:
 
     def done(self, error: ErrorCode) -> None:
         if not error and self._decided is not None:
+            log.info("transaction timed out", transactional_id=self.key)
             self._coordinator.finish(self._index, self._decided)
 
 
@@ -251,12 +256,13 @@ class Complete:
 class Expire:
     """A transactional id that has been idle for long is forgotten."""
 
-    __slots__ = ("_kept_ms", "_now_ms", "key")
+    __slots__ = ("_kept_ms", "_now_ms", "_then", "key")
 
-    def __init__(self, transactional_id: str, kept_ms: int, now_ms: int) -> None:
+    def __init__(self, transactional_id: str, kept_ms: int, now_ms: int, then: Callable[[], None]) -> None:
         self.key = transactional_id
         self._kept_ms = kept_ms
         self._now_ms = now_ms
+        self._then = then
 
     def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
         current = shard.transactions.get(self.key)
@@ -265,4 +271,6 @@ class Expire:
         return tombstone(self.key)
 
     def done(self, error: ErrorCode) -> None:
-        """Nobody waits for it; what failed is tried again the next time."""
+        """What failed is tried again the next time."""
+        if not error:
+            self._then()

@@ -128,7 +128,7 @@ class Coordinator:
 
     def expire(self, kept_ms):
         for transactional_id in self.shard.expired(kept_ms, self.time):
-            self.ask(0, Expire(transactional_id, kept_ms, self.time))
+            self.ask(0, Expire(transactional_id, kept_ms, self.time, lambda: None))
 
     # --- whole stories ---
 

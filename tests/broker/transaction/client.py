@@ -1,0 +1,156 @@
+"""A client of transactions that speaks to a real broker over a socket."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from protocol.messages.describe_transactions import DescribeTransactionsRequest
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_transactions import ListTransactionsRequest
+from tests.broker.server.harness import Client, connected, frame
+from tests.support.running_broker import create_topic, running
+
+ID = "orders"
+
+
+class TransactionClient:
+    """Asks in the newest version of every request, unless told otherwise. Its transactional id is "orders"."""
+
+    def __init__(self, broker, client: Client) -> None:
+        self.broker = broker
+        self.client = client
+
+    def send(self, key, message, version):
+        self.client.send(frame(key, message, version))
+
+    async def ask(self, key, message, version):
+        self.send(key, message, version)
+        return (await self.client.answer(key, version))[1]
+
+    async def find_coordinator(self):
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=[ID])
+        (found,) = (await self.ask(ApiKey.FIND_COORDINATOR, request, 4)).coordinators
+        return found.error_code
+
+    async def init(self, transactional_id=ID, expected=(-1, -1), *, timeout_ms=60_000, version=5):
+        """(error, producer id, epoch)"""
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=expected[0],
+            producer_epoch=expected[1],
+        )
+        answer = await self.ask(ApiKey.INIT_PRODUCER_ID, request, version)
+        return answer.error_code, answer.producer_id, answer.producer_epoch
+
+    async def add(self, producer, *partitions, transactional_id=ID, version=3, verify_only=False):
+        """The errors, partition by partition."""
+        answer = await self.ask(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            add_request(version, (transactional_id, producer, partitions, verify_only)),
+            version,
+        )
+        results = answer.results_by_topic_v3_and_below
+        if version >= 4:
+            (result,) = answer.results_by_transaction
+            assert result.transactional_id == transactional_id
+            results = result.topic_results
+        return {
+            (topic.name, each.partition_index): ErrorCode(each.partition_error_code)
+            for topic in results
+            for each in topic.results_by_partition
+        }
+
+    async def add_offsets(self, producer, group="g", *, transactional_id=ID, version=4):
+        request = AddOffsetsToTxnRequest(
+            transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], group_id=group
+        )
+        return (await self.ask(ApiKey.ADD_OFFSETS_TO_TXN, request, version)).error_code
+
+    async def end(self, producer, commit=True, *, transactional_id=ID, version=5):
+        """(error, producer id, epoch)"""
+        answer = await self.ask(ApiKey.END_TXN, end_request(producer, commit, transactional_id), version)
+        return answer.error_code, answer.producer_id, answer.producer_epoch
+
+    async def describe(self, *transactional_ids):
+        request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids or (ID,)))
+        return (await self.ask(ApiKey.DESCRIBE_TRANSACTIONS, request, 0)).transaction_states
+
+    async def state(self, transactional_id=ID):
+        return (await self.describe(transactional_id))[0].transaction_state
+
+    async def list(self, version=2, **filters):
+        request = ListTransactionsRequest(**{"state_filters": [], "producer_id_filters": [], **filters})
+        return await self.ask(ApiKey.LIST_TRANSACTIONS, request, version)
+
+    async def begun(self, *partitions, transactional_id=ID, version=5):
+        """A producer with a transaction under way: its id and epoch."""
+        error, *producer = await self.init(transactional_id)
+        assert error == ErrorCode.NONE
+        added = await self.add(
+            producer, *(partitions or (("t", 0),)), transactional_id=transactional_id, version=version
+        )
+        assert set(added.values()) == {ErrorCode.NONE}
+        return tuple(producer)
+
+
+def add_request(version, *transactions):
+    """Each as (transactional id, (producer id, epoch), partitions, verify only)."""
+    built = []
+    for transactional_id, (producer_id, epoch), partitions, verify_only in transactions:
+        topics = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, AddPartitionsToTxnTopic(name=topic, partitions=[])).partitions.append(index)
+        built.append(
+            AddPartitionsToTxnTransaction(
+                transactional_id=transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                verify_only=verify_only,
+                topics=list(topics.values()),
+            )
+        )
+    if version >= 4:
+        return AddPartitionsToTxnRequest(transactions=built)
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=built[0].transactional_id,
+        v3_and_below_producer_id=built[0].producer_id,
+        v3_and_below_producer_epoch=built[0].producer_epoch,
+        v3_and_below_topics=built[0].topics,
+    )
+
+
+def end_request(producer, commit=True, transactional_id=ID):
+    return EndTxnRequest(
+        transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], committed=commit
+    )
+
+
+@asynccontextmanager
+async def transaction_client(broker):
+    async with connected(broker.server) as client:
+        client = TransactionClient(broker, client)
+        assert await client.find_coordinator() == ErrorCode.NONE
+        while (await client.describe())[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            pass  # as a client does: it asks again
+        yield client
+
+
+@asynccontextmanager
+async def coordinating(folder, **settings):
+    """A broker with a topic "t" of three partitions that coordinates transactions, and a client of it."""
+    few = {"transaction_state_log_num_partitions": 1, "offsets_topic_num_partitions": 1}
+    async with running(folder, **{**few, **settings}) as broker:
+        await create_topic(broker, "t", partitions=3)
+        async with transaction_client(broker) as client:
+            yield client

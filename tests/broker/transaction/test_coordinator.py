@@ -1,0 +1,366 @@
+"""The transaction coordinator in a real broker: what it writes, what a restart finds, what goes wrong, and time."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker.coordinator.decision import CoordinatorRecord
+from broker.coordinator.runtime import whole_batches
+from broker.transaction.metadata import TransactionMetadata
+from broker.transaction.records import read_record
+from broker.transaction.states import TransactionState as State
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.records.control import ControlType, read_end_transaction_marker
+from tests.broker.transaction.client import ID, coordinating, end_request, transaction_client
+from tests.storage.support import FaultyFileSystem, bytes_of
+from tests.support.manual_clock import ManualClock
+from tests.support.running_broker import delete_topic, partition, running
+
+STATE = "__transaction_state"
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+async def client(tmp_path, clock):
+    async with coordinating(tmp_path, clock=clock) as client:
+        yield client
+
+
+def batches(broker, topic, index=0):
+    log = partition(broker, topic, index).log
+    stretch = log.read(0, 10_000_000, upper_bound=log.end_offset)
+    return [] if stretch is None else list(whole_batches(memoryview(bytes_of(stretch))))
+
+
+def written(broker):
+    """What __transaction_state says, record by record: the id and its state."""
+    from protocol.records.record import read_records
+
+    found = []
+    for batch, header in batches(broker, STATE):
+        for record in read_records(batch, header):
+            transactional_id, metadata = read_record(CoordinatorRecord(record.key, record.value))
+            found.append((transactional_id, metadata.state.label if metadata else None))
+    return found
+
+
+def markers(broker, index=0):
+    """(commit, producer id, epoch, coordinator's epoch) of the markers in a partition of t."""
+    return [
+        (
+            read_end_transaction_marker(batch, header).control_type == ControlType.COMMIT,
+            header.producer_id,
+            header.producer_epoch,
+            read_end_transaction_marker(batch, header).coordinator_epoch,
+        )
+        for batch, header in batches(broker, "t", index)
+        if header.is_control
+    ]
+
+
+# --- the way of a transaction ---
+
+
+async def test_a_transaction_is_ended_in_three_steps(client):
+    producer_id, epoch = await client.begun(("t", 0), ("t", 2))
+    assert await client.end((producer_id, epoch)) == (ErrorCode.NONE, producer_id, epoch + 1)
+    assert written(client.broker) == [(ID, state) for state in ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit")]
+    assert markers(client.broker, 0) == markers(client.broker, 2) == [(True, producer_id, epoch + 1, 0)]
+    assert markers(client.broker, 1) == []
+
+
+async def test_when_it_is_answered_the_next_one_may_begin_at_once(client):
+    producer = await client.begun(version=3)
+    for commit in (True, False) * 5:
+        assert (await client.end(producer, commit, version=4))[0] == ErrorCode.NONE
+        assert await client.add(producer, ("t", 0)) == {("t", 0): ErrorCode.NONE}
+    assert [commit for commit, *_ in markers(client.broker)] == [True, False] * 5
+
+
+async def test_what_many_decide_in_one_turn_is_one_append(client):
+    producers = {f"p{n}": await client.begun(transactional_id=f"p{n}") for n in range(10)}
+    before = len(batches(client.broker, STATE))
+    for transactional_id, producer in producers.items():
+        client.send(ApiKey.END_TXN, end_request(producer, transactional_id=transactional_id), 5)
+    for _ in producers:
+        _, answer = await client.client.answer(ApiKey.END_TXN, 5)
+        assert answer.error_code == ErrorCode.NONE
+    # One connection has one request under way at a time; ten of ten connections meet in a turn.
+    assert len(batches(client.broker, STATE)) - before == 20
+    async with asyncio.TaskGroup() as group:
+        for transactional_id in producers:
+            group.create_task(abort_on_a_connection_of_its_own(client.broker, transactional_id))
+    assert {state for _, state in written(client.broker)[-10:]} == {"CompleteAbort"}
+
+
+async def abort_on_a_connection_of_its_own(broker, transactional_id):
+    async with transaction_client(broker) as client:
+        error, *producer = await client.init(transactional_id)
+        assert error == ErrorCode.NONE
+        assert (await client.end(producer, False, transactional_id=transactional_id))[0] == ErrorCode.NONE
+
+
+async def test_operations_on_one_id_in_one_turn_are_decided_one_after_the_other(client):
+    """Two ends of one transaction meet in a turn: the second is the repetition of the first."""
+    producer = await client.begun(version=3)
+    transactions = client.broker.transactions
+    answers = []
+    for _ in range(2):
+        transactions.end_transaction(ID, *producer, True, 0, lambda *answer: answers.append(answer))
+    transactions.carry_out()
+    assert answers == [(ErrorCode.CONCURRENT_TRANSACTIONS, -1, -1)]  # its markers are not written yet
+    assert await client.state() == "CompleteCommit"
+    assert answers[1:] == [(ErrorCode.NONE, *producer)]
+
+
+async def test_partitions_that_are_there_already_need_no_turn(client):
+    producer = await client.begun()
+    done = []
+    client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)
+    assert done == [ErrorCode.NONE]
+    client.broker.transactions.add_partitions(ID, *producer, [("t", 1)], done.append)
+    client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)  # in its order
+    assert done == [ErrorCode.NONE]
+    client.broker.transactions.carry_out()
+    assert done == [ErrorCode.NONE] * 3
+
+
+async def test_which_partitions_are_part_of_a_transaction(client):
+    producer_id, epoch = producer = await client.begun(("t", 0))
+    verify = client.broker.transactions.verify
+    assert verify(ID, *producer, [("t", 0), ("t", 1)]) == {
+        ("t", 0): ErrorCode.NONE,
+        ("t", 1): ErrorCode.TRANSACTION_ABORTABLE,
+    }
+    assert verify(ID, producer_id, epoch + 1, [("t", 0)]) == {("t", 0): ErrorCode.PRODUCER_FENCED}
+    assert verify("unknown", *producer, [("t", 0)]) == {("t", 0): ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    assert verify("", *producer, [("t", 0)]) == {("t", 0): ErrorCode.INVALID_REQUEST}
+
+
+# --- restarts ---
+
+
+async def test_after_a_restart_a_transaction_goes_on(tmp_path):
+    async with coordinating(tmp_path) as client:
+        producer = await client.begun(("t", 0))
+    async with running(tmp_path) as broker, transaction_client(broker) as client:
+        assert await client.add(producer, ("t", 1)) == {("t", 1): ErrorCode.NONE}
+        assert (await client.end(producer))[0] == ErrorCode.NONE
+        assert len(markers(broker, 0)) == len(markers(broker, 1)) == 1
+
+
+@pytest.mark.parametrize(("state", "commit"), [(State.PREPARE_COMMIT, True), (State.PREPARE_ABORT, False)])
+async def test_after_a_restart_what_was_decided_is_finished(tmp_path, state, commit):
+    async with coordinating(tmp_path) as client:
+        producer = await client.begun(("t", 0), ("t", 1))
+        known = client.broker.transactions.describe(ID)
+        assert isinstance(known, TransactionMetadata)
+        append(client.broker, known._replace(state=state, client_version=0))
+    async with running(tmp_path) as broker, transaction_client(broker) as client:
+        while await client.state() != state.label.replace("Prepare", "Complete"):
+            pass  # each of these requests is a turn of the loop
+        for index in (0, 1):
+            ((committed, producer_id, epoch, _),) = markers(broker, index)
+            assert (committed, producer_id, epoch) == (commit, *producer)
+        assert (await client.init())[0] == ErrorCode.NONE
+
+
+def append(broker, metadata):
+    """What a broker has decided when it crashes before it does anything about it."""
+    from broker.transaction.records import transaction_record
+    from protocol.records.builder import NewRecord, build_batch
+
+    record = transaction_record(metadata)
+    batch = build_batch([NewRecord(broker.clock.now_ms(), record.key, record.value)])
+    partition(broker, STATE).append_now(memoryview(batch), broker.clock.now_ms())
+
+
+async def test_the_coordinators_epoch_goes_up_with_a_restart_after_a_crash(tmp_path):
+    async with coordinating(tmp_path) as client:
+        producer = await client.begun(version=3)
+        await client.end(producer, version=4)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    async with running(tmp_path) as broker, transaction_client(broker) as client:
+        await client.add(producer, ("t", 0))
+        await client.end(producer, version=4)
+        assert [coordinator_epoch for *_, coordinator_epoch in markers(broker)] == [0, 1]
+
+
+async def test_without_its_topic_there_is_no_coordinator(tmp_path):
+    async with running(tmp_path) as broker:
+        transactions = broker.transactions
+        assert transactions.describe(ID) == ErrorCode.NOT_COORDINATOR
+        assert transactions.verify(ID, 1, 0, [("t", 0)]) == {("t", 0): ErrorCode.NOT_COORDINATOR}
+        told = []
+        transactions.add_partitions(ID, 1, 0, [("t", 0)], told.append)
+        transactions.end_transaction(ID, 1, 0, True, 2, lambda *answer: told.append(answer))
+        await transactions.init_producer_id(ID, 60_000, -1, -1, lambda *answer: told.append(answer))
+        gone = (ErrorCode.NOT_COORDINATOR, -1, -1)
+        assert told == [ErrorCode.NOT_COORDINATOR, gone, gone]
+
+
+async def test_when_its_topic_is_deleted_all_is_forgotten(client):
+    producer = await client.begun()
+    told = []
+    client.broker.transactions.add_partitions(ID, *producer, [("t", 1)], told.append)
+    await delete_topic(client.broker, STATE)
+    assert told[0] in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
+    assert (await client.end(producer))[0] == ErrorCode.NOT_COORDINATOR
+    assert await client.find_coordinator() == ErrorCode.NONE
+    assert (await client.end(producer))[0] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+# --- what goes wrong ---
+
+
+async def test_what_cannot_be_written_changes_nothing(tmp_path):
+    disk = FaultyFileSystem()
+    async with coordinating(tmp_path, file_system=disk) as client:
+        producer = await client.begun(("t", 0))
+        before = client.broker.transactions.describe(ID)
+        disk.write_error = OSError("no space left")
+        with capture_logs():
+            assert await client.add(producer, ("t", 1)) == {("t", 1): ErrorCode.NOT_COORDINATOR}
+            assert (await client.end(producer))[0] == ErrorCode.NOT_COORDINATOR
+            assert (await client.init())[0] == ErrorCode.NOT_COORDINATOR
+            assert (await client.init("another"))[0] == ErrorCode.NOT_COORDINATOR
+        disk.write_error = None
+        assert client.broker.transactions.describe(ID) == before
+        assert (await client.describe("another"))[0].error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        assert (await client.end(producer))[0] == ErrorCode.NONE
+
+
+async def test_a_marker_that_cannot_be_written_is_written_later(tmp_path, clock, monkeypatch):
+    async with coordinating(tmp_path, clock=clock) as client:
+        producer = await client.begun(("t", 0), ("t", 1))
+        markers_of = client.broker.transaction_markers
+        write = markers_of.write
+        failing = {("t", 1): ErrorCode.KAFKA_STORAGE_ERROR, ("t", 0): ErrorCode.NONE}
+        with monkeypatch.context() as patch, capture_logs() as logs:
+            patch.setattr(markers_of, "write", lambda marker, done: done(failing))
+            error, *_ = await client.end(producer)  # it is decided, and that is what the answer says
+        assert error == ErrorCode.NONE
+        assert [entry["partitions"] for entry in logs] == [[("t", 1)]]
+        assert await client.state() == "PrepareCommit"
+        assert (await client.init())[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+        tried = []
+        monkeypatch.setattr(markers_of, "write", lambda marker, done: tried.append(marker) or write(marker, done))
+        clock.advance(1)
+        assert await client.state() == "CompleteCommit"
+        assert [marker.partitions for marker in tried] == [(("t", 1),)]
+
+
+async def test_a_producer_does_not_wait_for_an_abort_that_is_held_up(tmp_path, clock, monkeypatch):
+    async with coordinating(tmp_path, clock=clock) as client:
+        await client.begun()
+        failing = {("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
+        with monkeypatch.context() as patch, capture_logs():
+            patch.setattr(client.broker.transaction_markers, "write", lambda marker, done: done(failing))
+            assert (await client.init())[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+        clock.advance(1)
+        assert (await client.init())[0] == ErrorCode.NONE
+
+
+async def test_a_partition_that_has_moved_on_needs_no_marker(client, monkeypatch):
+    producer = await client.begun(("t", 0), ("t", 1))
+    moved_on = {("t", 0): ErrorCode.INVALID_PRODUCER_EPOCH, ("t", 1): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+    monkeypatch.setattr(client.broker.transaction_markers, "write", lambda marker, done: done(moved_on))
+    assert (await client.end(producer))[0] == ErrorCode.NONE
+    assert await client.state() == "CompleteCommit"
+
+
+async def test_a_completion_that_cannot_be_written_is_written_later(tmp_path, clock):
+    disk = FaultyFileSystem()
+    async with coordinating(tmp_path, clock=clock, file_system=disk) as client:
+        producer = await client.begun(("t", 0))
+        transactions = client.broker.transactions
+        answers = []
+        transactions.end_transaction(ID, *producer, True, 2, lambda *answer: answers.append(answer))
+        transactions.carry_out()  # it is decided
+        client.broker.replicas.append_due()  # its marker is written
+        disk.write_error = OSError("no space left")
+        with capture_logs():
+            transactions.carry_out()
+        disk.write_error = None
+        assert answers == [(ErrorCode.NONE, producer[0], producer[1] + 1)]
+        assert await client.state() == "PrepareCommit"
+        clock.advance(1)
+        assert await client.state() == "CompleteCommit"
+        assert len(markers(client.broker)) == 1
+
+
+async def test_a_topic_that_is_deleted_does_not_hold_up_its_transactions(client):
+    producer = await client.begun(("t", 0))
+    await delete_topic(client.broker, "t")
+    assert (await client.end(producer))[0] == ErrorCode.NONE
+    assert await client.state() == "CompleteCommit"
+
+
+async def test_an_id_with_more_partitions_than_a_record_may_hold(tmp_path):
+    async with coordinating(tmp_path, message_max_bytes=200) as client:
+        producer = await client.begun(("t", 0))
+        many = [(f"a-topic-with-a-long-name-{n}", 0) for n in range(20)]
+        told = []
+        client.broker.transactions.add_partitions(ID, *producer, many, told.append)
+        client.broker.transactions.carry_out()
+        assert told == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert (await client.end(producer))[0] == ErrorCode.NONE
+
+
+# --- time ---
+
+
+async def test_a_transaction_whose_time_is_over_is_aborted(client, clock):
+    _, *producer = await client.init(timeout_ms=15_000)
+    await client.add(producer, ("t", 0), version=5)
+    clock.advance(10)
+    assert await client.state() == "Ongoing"
+    clock.advance(10)  # it is looked for every ten seconds
+    assert await client.state() == "CompleteAbort"
+    assert markers(client.broker) == [(False, producer[0], producer[1] + 1, 0)]
+    assert (await client.add(producer, ("t", 0)))["t", 0] == ErrorCode.PRODUCER_FENCED
+
+
+async def test_one_that_was_ended_in_time_is_left_alone(client, clock):
+    _, *producer = await client.init(timeout_ms=15_000)
+    await client.add(producer, ("t", 0), version=5)
+    await client.end(producer)
+    clock.advance(100)
+    assert await client.state() == "CompleteCommit"
+    assert len(markers(client.broker)) == 1
+
+
+async def test_an_idle_id_is_forgotten(tmp_path, clock):
+    settings = {"transactional_id_expiration_ms": 10_000_000, "connections_max_idle_ms": 100_000_000, "clock": clock}
+    async with coordinating(tmp_path, **settings) as client:
+        await client.init("idle")
+        await client.begun(transactional_id="busy")
+        clock.advance(3600)
+        assert await client.state("idle") == "Empty"
+        clock.advance(2 * 3600)
+        assert [found.error_code for found in await client.describe("idle", "busy")] == [
+            ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+            ErrorCode.NONE,  # its transaction timed out meanwhile
+        ]
+        assert ("idle", None) in written(client.broker)
+
+
+async def test_many_idle_ids_are_forgotten_turn_by_turn(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr("broker.transaction.coordinator._EXPIRED_A_TURN", 2)
+    async with coordinating(tmp_path, clock=clock, transactional_id_expiration_ms=1000) as client:
+        for number in range(5):
+            await client.init(f"p{number}")
+        clock.advance(2)
+        client.broker.transactions.expire()
+        client.broker.transactions.carry_out()
+        assert len((await client.list()).transaction_states) == 3
+        for _ in range(2):
+            clock.advance(0.001)
+            client.broker.transactions.carry_out()
+        assert (await client.list()).transaction_states == []
