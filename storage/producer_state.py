@@ -32,6 +32,8 @@ from storage.producer_snapshot import SnapshotEntry
 _BATCHES_KEPT: Final = 5
 _NO_OFFSET: Final = -1
 _NO_COORDINATOR_EPOCH: Final = -1
+_MAX_SEQUENCE: Final = 0x7FFFFFFF
+_new: Final = tuple.__new__
 
 
 class AppendOrigin(Enum):
@@ -72,6 +74,7 @@ class CompletedTransaction(NamedTuple):
 
 
 _NEW_PRODUCER: Final = Producer()
+_NO_TRANSACTIONS: Final[list[CompletedTransaction]] = []
 
 
 class ProducerState:
@@ -168,8 +171,9 @@ class ProducerState:
     def apply(self, update: "ProducerUpdate") -> list[AbortedTransaction]:
         """Make an update's changes, now that its batches are in the log. Gives the transactions that were aborted."""
         self.producers.update(update.producers)
-        self._ongoing.update(update.started)
-        aborted = []
+        if update.started is not None:
+            self._ongoing.update(update.started)
+        aborted: list[AbortedTransaction] = []
         for transaction in update.completed:
             del self._ongoing[transaction.first_offset]
             self._unreplicated[transaction.first_offset] = transaction.last_offset
@@ -189,31 +193,58 @@ class ProducerState:
 class ProducerUpdate:
     """The changes that a series of batches makes to a producer state, not applied yet."""
 
-    __slots__ = ("_admissions", "_state", "completed", "ended", "producers", "started")
+    __slots__ = ("_admissions", "_known", "completed", "ended", "producers", "started")
 
     def __init__(self, state: ProducerState, admissions: Admissions | None = None) -> None:
         """With admissions, clients begin only such transactions as were admitted."""
-        self._state = state
+        self._known = state.producers
         self._admissions = admissions
         self.producers: dict[int, Producer] = {}
-        self.started: dict[int, int] = {}
-        self.completed: list[CompletedTransaction] = []
-        # The producers whose transactions are over, whether they had begun here or not.
-        self.ended: list[int] = []
-
-    def _producer(self, producer_id: int) -> Producer:
-        producer = self.producers.get(producer_id)
-        if producer is None:
-            producer = self._state.producers.get(producer_id, _NEW_PRODUCER)
-        return producer
+        # Made only where there is something to put in: most writes neither begin nor end a transaction.
+        self.started: dict[int, int] | None = None
+        # The producers whose transactions are over, whether they had begun here or not, and those that had.
+        self.ended: list[int] | None = None
+        self.completed: list[CompletedTransaction] = _NO_TRANSACTIONS
 
     def add_data(self, header: BatchHeader, base_offset: int, origin: AppendOrigin) -> ProducerBatch | None:
         """A batch of records of a producer; raises if the producer may not append it.
 
         If a client sends a batch again that is in the log already, nothing is added, and that one is given back.
         """
+        producer_id, sequence = header[9], header[11]
+        producer = self.producers.get(producer_id) or self._known.get(producer_id)
+        if producer is not None:
+            epoch, batches, _, coordinator_epoch, first_offset = producer
+            if (
+                header[10] == epoch
+                and batches
+                and sequence == (batches[-1][1] + 1) & _MAX_SEQUENCE
+                and (first_offset is not None) is bool(header[5] & TRANSACTIONAL_FLAG)
+            ):
+                # What follows on the last, as nearly all do. These are named tuples, made the short way.
+                last_offset_delta, timestamp = header[6], header[8]
+                batch: ProducerBatch = _new(
+                    ProducerBatch,
+                    (
+                        sequence,
+                        (sequence + last_offset_delta) & _MAX_SEQUENCE,
+                        base_offset,
+                        base_offset + last_offset_delta,
+                        timestamp,
+                    ),
+                )
+                self.producers[producer_id] = _new(
+                    Producer,
+                    (epoch, (*batches[1 - _BATCHES_KEPT :], batch), timestamp, coordinator_epoch, first_offset),
+                )
+                return None
+        return self._add_unexpected(header, base_offset, origin, producer or _NEW_PRODUCER)
+
+    def _add_unexpected(
+        self, header: BatchHeader, base_offset: int, origin: AppendOrigin, producer: Producer
+    ) -> ProducerBatch | None:
+        """A batch that does not just follow on the producer's last one."""
         (_, _, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, epoch, sequence, _) = header
-        producer = self._producer(producer_id)
         known_epoch, batches, _, coordinator_epoch, first_offset = producer
         last_sequence = NO_SEQUENCE if sequence == NO_SEQUENCE else advance_sequence(sequence, last_offset_delta)
         if epoch != known_epoch or sequence != (advance_sequence(batches[-1][1], 1) if batches else 0):
@@ -232,6 +263,8 @@ class ProducerUpdate:
                 if self._admissions is not None and origin is AppendOrigin.CLIENT:
                     self._admissions.check(producer_id, epoch, sequence, known_epoch)
                 first_offset = base_offset
+                if self.started is None:
+                    self.started = {}
                 self.started[base_offset] = producer_id
         elif first_offset is not None and origin is not AppendOrigin.REPLICATION:
             raise InvalidTransactionState(
@@ -258,7 +291,7 @@ class ProducerUpdate:
         """
         producer_id = header.producer_id
         epoch = header.producer_epoch
-        producer = self._producer(producer_id)
+        producer = self.producers.get(producer_id) or self._known.get(producer_id, _NEW_PRODUCER)
         if origin is not AppendOrigin.REPLICATION:
             stale = epoch < producer.producer_epoch
             if transaction_version >= 2 and epoch == producer.producer_epoch:
@@ -273,12 +306,13 @@ class ProducerUpdate:
                     f"the coordinator of producer {producer_id} has epoch {marker.coordinator_epoch}, "
                     f"and {producer.coordinator_epoch} was seen already"
                 )
+        if self.ended is None:
+            self.ended, self.completed = [], []
         self.ended.append(producer_id)
         if producer.current_transaction_first_offset is not None:
             aborted = marker.control_type is ControlType.ABORT
-            self.completed.append(
-                CompletedTransaction(producer_id, producer.current_transaction_first_offset, offset, aborted)
-            )
+            completed = CompletedTransaction(producer_id, producer.current_transaction_first_offset, offset, aborted)
+            self.completed.append(completed)
         self.producers[producer_id] = Producer(
             epoch,
             producer.batches if epoch == producer.producer_epoch else (),

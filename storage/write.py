@@ -103,6 +103,6 @@ class PendingWrite:
         log = self._log
         for aborted in log.producer_state.apply(update):
             log.segments.active.transaction_index.append(aborted)
-        if log.admissions is not None:
-            for producer_id in (*update.started.values(), *update.ended):
+        if log.admissions is not None and (update.started is not None or update.ended is not None):
+            for producer_id in (*(update.started or {}).values(), *(update.ended or ())):
                 log.admissions.settle(producer_id)
