@@ -28,6 +28,7 @@ _MARK_HELP: Final = (
     "keywords; tests with equal settings share it"
 )
 _LINES_OF_LOG: Final = 200
+_LINES_OF_JOURNAL: Final = 100
 
 Settings = tuple[tuple[str, str], ...]
 
@@ -39,7 +40,9 @@ class Brokers:
         self._common = common
         self._brokers: dict[Settings, Barnabas] = {}
         self._known: dict[Settings, Settings] = {}
+        # Up to where the log and the journal of each belong to earlier tests.
         self._logged: dict[Settings, int] = {}
+        self._marks: dict[Settings, int] = {}
         self.topics = count(1)
 
     def same(self, settings: Settings) -> Settings:
@@ -62,6 +65,7 @@ class Brokers:
         """Note how much has been logged, so that a report has only what belongs to it."""
         for settings, broker in self._brokers.items():
             self._logged[settings] = broker.log_size
+            self._marks[settings] = _mark_of(broker)
 
     def reports(self) -> Iterator[tuple[str, str]]:
         """What the brokers have to say about this test, each with a title."""
@@ -70,10 +74,33 @@ class Brokers:
             name = f"Kafka broker {broker.bootstrap_servers}"
             if lines:
                 yield f"{name}: log", "\n".join(lines[-_LINES_OF_LOG:])
+            journal = _journal_of(broker, self._marks.get(settings, 0))
+            if journal:
+                yield f"{name}: journal", "\n".join(journal[-_LINES_OF_JOURNAL:])
 
     def stop(self) -> None:
         for broker in self._brokers.values():
             broker.stop()
+
+
+def _mark_of(broker: Barnabas) -> int:
+    """The number of the last entry of its journal."""
+    from barnabas.errors import BarnabasError
+
+    try:
+        return broker.journal.mark()
+    except BarnabasError:  # a test has ended it
+        return 0
+
+
+def _journal_of(broker: Barnabas, since: int) -> list[str]:
+    from barnabas.errors import BarnabasError
+    from barnabas.journal import line_of
+
+    try:
+        return [line_of(entry) for entry in broker.journal.entries(since=since)]
+    except BarnabasError:
+        return []
 
 
 _BROKERS: Final = pytest.StashKey[Brokers]()
@@ -162,7 +189,8 @@ def kafka_topic(kafka_broker: Barnabas, request: pytest.FixtureRequest) -> Itera
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    item.config.stash[_BROKERS].test_begins()
+    if "kafka_broker" in getattr(item, "fixturenames", ()):
+        item.config.stash[_BROKERS].test_begins()
 
 
 @pytest.hookimpl(wrapper=True)

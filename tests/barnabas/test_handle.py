@@ -1,0 +1,219 @@
+"""The broker as an object. One is shared by the tests that leave it running; the others have one each."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import weakref
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+from barnabas import Barnabas, BarnabasError, BrokerFailed, ControlFailed
+
+
+@pytest.fixture
+def broker(kafka_broker):
+    kafka_broker.reset()
+    return kafka_broker
+
+
+def gone(pid):
+    """Whether a process has ended; one that nobody has waited for yet counts."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_it_is_ready_when_the_block_begins_and_gone_when_it_ends():
+    with Barnabas(num_partitions=3) as broker:
+        KafkaProducer(bootstrap_servers=broker.bootstrap_servers).close()
+        pid, folder = broker.pid, Path(broker._temporary)
+        assert broker.running
+        assert folder.is_dir()
+        topic = broker.create_topic()
+        assert len(broker.state["topics"][topic]["partitions"]) == 3
+    assert gone(pid)
+    assert not folder.exists()
+    assert not broker.running
+    assert '"event": "stopped"' in broker.log
+    with pytest.raises(BrokerFailed):
+        _ = broker.pid
+
+
+async def test_async_with_does_not_block_the_loop():
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    async with Barnabas() as broker:
+        assert broker.running
+        assert ticks > 10
+    assert not broker.running
+    ticking.cancel()
+
+
+def test_settings_may_be_given_by_kafkas_names_or_with_underscores():
+    broker = Barnabas({"num.partitions": 2, "auto.create.topics.enable": False}, log_retention_ms=5)
+    assert broker.settings == {
+        "num.partitions": "2",
+        "auto.create.topics.enable": "false",
+        "log.retention.ms": "5",
+    }
+
+
+def test_a_setting_that_nobody_knows_is_said_before_anything_starts():
+    with pytest.raises(BrokerFailed, match=r"no\.such\.setting"):
+        Barnabas(no_such_setting=1).start()
+
+
+def test_before_it_is_started_it_says_so():
+    broker = Barnabas()
+    with pytest.raises(BrokerFailed, match="not been started"):
+        _ = broker.bootstrap_servers
+    with pytest.raises(BrokerFailed, match="not running"):
+        broker.kill()
+    broker.stop()  # which is no mistake
+
+
+def test_killed_and_restarted_it_has_the_same_data_at_the_same_address():
+    with Barnabas() as broker:
+        topic = broker.create_topic("t")
+        address, control = broker.bootstrap_servers, broker.control.url
+        producer = KafkaProducer(bootstrap_servers=address)
+        producer.send(topic, b"a").get(30)
+        broker.kill()
+        assert not broker.running
+        broker.restart()
+        assert (broker.bootstrap_servers, broker.control.url) == (address, control)
+        assert producer.send(topic, b"b").get(30).offset == 1
+        broker.restart()  # in order this time
+        assert broker.state["topics"]["t"]["partitions"][0]["log_end_offset"] == 2
+        with pytest.raises(BarnabasError, match="running already"):
+            broker.start()
+        producer.close()
+
+
+def test_data_of_the_users_own_is_kept(tmp_path):
+    with Barnabas(data=tmp_path / "data") as broker:
+        broker.create_topic("t")
+    assert (tmp_path / "data" / "t-0").is_dir()
+    with Barnabas(data=tmp_path / "data") as broker:
+        assert "t" in broker.state["topics"]
+
+
+def test_what_is_refused_comes_with_the_reason(broker):
+    broker.create_topic("t")
+    with pytest.raises(ControlFailed, match="TOPIC_ALREADY_EXISTS") as refusal:
+        broker.create_topic("t")
+    assert refusal.value.status == 409
+    with pytest.raises(ControlFailed) as refusal:
+        broker.clock.advance(-1)
+    assert (refusal.value.status, refusal.value.field) == (400, "seconds")
+    with pytest.raises(ControlFailed, match="no snapshot 'none'"):
+        broker.restore("none")
+    with pytest.raises(ControlFailed, match="letters"):
+        broker.snapshot("../outside")
+
+
+def test_topics_without_a_name_get_one_that_is_free(broker):
+    broker.create_topic(f"topic-{next(broker._topics) + 1}")
+    names = {broker.create_topic(partitions=2, retention_ms=1000) for _ in range(3)}
+    assert len(names) == 3
+    topics = broker.state["topics"]
+    assert all(topics[name]["configs"] == {"retention.ms": "1000"} for name in names)
+    for name in names:
+        broker.delete_topic(name)
+    assert not names & broker.state["topics"].keys()
+
+
+def test_the_state_has_groups_transactions_producers_and_connections(broker):
+    topic = broker.create_topic()
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="it", enable_idempotence=True)
+    producer.send(topic, b"a").get(30)
+    state = broker.state
+    assert {"topic": topic, "partition": 0}.items() <= state["producers"][0].items()
+    assert "it" in {each["client_id"] for each in state["connections"]}
+    assert (state["groups"], state["transactions"]) == ({}, {})
+    assert broker.control.call("GET", "/state/producers") == state["producers"]
+    producer.close()
+
+
+ABANDONED = """
+    import os, signal, sys
+    from barnabas import Barnabas
+    broker = Barnabas().start()
+    print(broker.pid, broker._temporary, flush=True)
+    {ending}
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)", "sys.exit(1)", "del broker; input()", "os.abort()"],
+)
+def test_no_broker_stays_behind_whatever_ends_its_test(ending):
+    program = textwrap.dedent(ABANDONED).format(ending=ending)
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        pid, folder = child.stdout.readline().split()
+        wait_until(lambda: gone(int(pid)))
+        wait_until(lambda: not os.path.exists(folder))
+        child.stdin.close()
+
+
+def test_a_process_that_was_forked_from_the_test_leaves_the_broker_alone(broker):
+    child = os.fork()
+    if not child:
+        weakref.finalize._exitfunc()  # what the end of the interpreter calls
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert broker.state["topics"] == {}
+
+
+def test_ctrl_c_is_for_the_tests_and_not_for_the_broker(broker):
+    assert os.getpgid(broker.pid) != os.getpgid(0)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert broker.running
+
+
+def test_packages_of_the_same_name_in_the_users_project_do_not_matter(tmp_path):
+    for name in ("broker", "protocol", "storage"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not meant')")
+    program = "from barnabas import Barnabas\nwith Barnabas() as b: print(b.state['topics'])"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout.strip(), done.stderr) == ("{}", "")
+
+
+def test_a_pytest_run_without_a_broker_imports_next_to_nothing():
+    program = """
+        import sys, pytest
+        before = set(sys.modules)
+        import barnabas.pytest_plugin
+        print(sorted(set(sys.modules) - before))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "['barnabas', 'barnabas.pytest_plugin']"
