@@ -157,6 +157,139 @@ async def test_a_sync_that_fails_is_told(broker, monkeypatch):
     assert told == [ErrorCode.NOT_COORDINATOR]
 
 
+# --- several at once ---
+
+
+class Append:
+    """An operation that appends a value under its key, to what the shard has replayed under it."""
+
+    def __init__(self, key, told, outcome=None):
+        self.key = key
+        self._told = told
+        self._outcome = outcome
+
+    def decide(self, shard):
+        if self._outcome is not None:
+            return self._outcome
+        value = b"%d" % sum(read.startswith(self.key.encode()) for read in shard.replayed)
+        return CoordinatorRecord(self.key.encode(), value, self.key.encode() + value)
+
+    def done(self, error):
+        self._told.append((self.key, error))
+
+
+def batch_sizes(log):
+    data = memoryview(bytes_of(log.read(0, 1_000_000, upper_bound=log.end_offset)))
+    return [header.record_count for _, header in whole_batches(data)]
+
+
+async def test_what_is_asked_for_together_is_one_append(broker):
+    runtime = loaded(broker)
+    told = []
+    for key in ("a", "b", "c"):
+        runtime.ask(0, Append(key, told))
+    assert runtime.has_asked
+    assert not runtime.is_settled(0)
+    runtime.carry_out_asked()
+    assert told == [(key, ErrorCode.NONE) for key in "abc"]
+    assert runtime.shards[0].replayed == [b"a0", b"b0", b"c0"]
+    assert batch_sizes(partition(broker, "c").log) == [3]
+    assert not runtime.has_asked
+    assert runtime.is_settled(0)
+
+
+async def test_what_is_asked_for_under_one_key_is_decided_on_what_was_decided_before(broker):
+    runtime = loaded(broker)
+    told = []
+    for key in ("a", "b", "a", "a"):
+        runtime.ask(0, Append(key, told))
+    runtime.carry_out_asked()
+    assert runtime.shards[0].replayed == [b"a0", b"b0", b"a1", b"a2"]
+    assert batch_sizes(partition(broker, "c").log) == [2, 1, 1]
+    assert [key for key, _ in told] == ["a", "b", "a", "a"]
+
+
+async def test_what_needs_no_record_is_told_as_well(broker):
+    runtime = loaded(broker)
+    told = []
+    runtime.ask(0, Append("a", told))
+    runtime.ask(0, Append("b", told, ErrorCode.INVALID_TXN_STATE))
+    runtime.ask(0, Append("c", told, ErrorCode.NONE))
+    runtime.carry_out_asked()
+    assert sorted(told) == [("a", ErrorCode.NONE), ("b", ErrorCode.INVALID_TXN_STATE), ("c", ErrorCode.NONE)]
+    assert runtime.shards[0].replayed == [b"a0"]
+
+
+async def test_what_an_operation_asks_for_when_it_is_done_is_carried_out_with_it(broker):
+    runtime = loaded(broker)
+    told = []
+    first = Append("a", told)
+    first.done = lambda error: runtime.ask(1, Append("b", told))
+    runtime.ask(0, first)
+    runtime.carry_out_asked()
+    assert told == [("b", ErrorCode.NONE)]
+    assert runtime.shards[1].replayed == [b"b0"]
+
+
+async def test_what_is_too_large_together_is_appended_in_parts_and_one_that_is_too_large_refused(tmp_path):
+    async with running(tmp_path) as broker:
+        await create_topic(broker, "c", max_message_bytes=200)
+        runtime = loaded(broker)
+        told = []
+        keys = [*"abcd", "e" * 300]
+        for key in keys:
+            runtime.ask(0, Append(key * 30 if len(key) == 1 else key, told))
+        runtime.carry_out_asked()
+        assert [error for _, error in told] == [ErrorCode.NONE] * 4 + [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert len(runtime.shards[0].replayed) == 4
+
+
+async def test_what_is_asked_for_and_cannot_be_appended_is_not_replayed(tmp_path):
+    disk = FaultyFileSystem()
+    async with running(tmp_path, file_system=disk) as broker:
+        await create_topic(broker, "c")
+        runtime = loaded(broker)
+        told = []
+        runtime.ask(0, Append("a", told))
+        runtime.ask(0, Append("b", told))
+        disk.write_error = OSError("no space left")
+        with capture_logs():
+            runtime.carry_out_asked()
+        disk.write_error = None
+        assert told == [("a", ErrorCode.NOT_COORDINATOR), ("b", ErrorCode.NOT_COORDINATOR)]
+        assert runtime.shards[0].replayed == []
+
+
+async def test_nothing_is_told_before_it_is_committed(broker, monkeypatch):
+    runtime = loaded(broker)
+    waiting, told = [], []
+    monkeypatch.setattr(type(partition(broker, "c")), "when_committed", lambda self, offset, done: waiting.append(done))
+    runtime.ask(0, Append("a", told))
+    runtime.ask(0, Append("b", told, ErrorCode.NONE))  # this may rest on what is not committed yet
+    runtime.carry_out_asked()
+    assert told == []
+    for done in waiting:
+        done(LogFailure("the disk is gone"))
+    assert sorted(told) == [("a", ErrorCode.NOT_COORDINATOR), ("b", ErrorCode.NOT_COORDINATOR)]
+
+
+async def test_what_was_asked_of_a_shard_that_is_gone(broker):
+    runtime = loaded(broker)
+    told = []
+    runtime.ask(0, Append("a", told))
+    runtime.unload()
+    runtime.ask(0, Append("b", told))
+    runtime.carry_out_asked()
+    assert told == [("a", ErrorCode.NOT_COORDINATOR), ("b", ErrorCode.NOT_COORDINATOR)]
+
+
+async def test_the_epoch_in_which_a_shard_is_coordinated(broker):
+    runtime = loaded(broker)
+    assert runtime.leader_epoch(0) == 0
+    assert runtime.leader_epoch(9) == -1
+    assert not runtime.is_settled(9)
+
+
 # --- loading ---
 
 

@@ -8,6 +8,7 @@ from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.server.harness import connected
+from tests.broker.transaction.client import coordinating
 from tests.support.running_broker import running
 
 VERSIONS = range(6)
@@ -64,3 +65,57 @@ async def test_after_a_restart_no_id_comes_again(tmp_path):
         async with running(tmp_path) as broker, connected(broker.server) as client:
             ids += [(await ask(client))[1] for _ in range(3)]
     assert len(set(ids)) == 9
+
+
+# --- with a transactional id ---
+
+
+@pytest.fixture
+async def transactional(tmp_path):
+    async with coordinating(tmp_path, transaction_max_timeout_ms=70_000) as client:
+        yield client
+
+
+async def test_every_version_gives_the_next_epoch_of_the_same_producer(transactional):
+    answers = [await transactional.init(version=version) for version in VERSIONS]
+    producer_id = answers[0][1]
+    assert answers == [(ErrorCode.NONE, producer_id, epoch) for epoch in range(len(VERSIONS))]
+
+
+async def test_what_the_producer_before_left_open_is_aborted(transactional):
+    """Where Kafka answers CONCURRENT_TRANSACTIONS and lets the client come again, the abort is done at once here."""
+    producer_id, epoch = await transactional.begun()
+    assert await transactional.init() == (ErrorCode.NONE, producer_id, epoch + 2)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+async def test_from_version_3_a_producer_may_go_on_unless_another_has_come(transactional, version):
+    _, producer_id, epoch = await transactional.init()
+    had = producer_id, epoch
+    assert await transactional.init(expected=had, version=version) == (ErrorCode.NONE, producer_id, epoch + 1)
+    assert await transactional.init(expected=had, version=version) == (ErrorCode.NONE, producer_id, epoch + 1)
+    await transactional.init()
+    fenced = ErrorCode.INVALID_PRODUCER_EPOCH if version < 4 else ErrorCode.PRODUCER_FENCED
+    assert await transactional.init(expected=had, version=version) == (fenced, -1, -1)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 70_001, 2**31 - 1])
+async def test_a_timeout_that_may_not_be(transactional, timeout_ms):
+    assert await transactional.init(timeout_ms=timeout_ms) == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)
+    assert (await transactional.init(timeout_ms=70_000))[0] == ErrorCode.NONE
+
+
+async def test_an_empty_transactional_id_is_none(transactional):
+    assert await transactional.init("") == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+async def test_a_transactional_id_as_long_as_it_may_be(transactional):
+    longest = "ä" * 16_383
+    assert (await transactional.init(longest))[0] == ErrorCode.NONE
+    assert await transactional.state(longest) == "Empty"
+
+
+async def test_without_the_topic_of_transactions_there_is_no_coordinator(client):
+    request = InitProducerIdRequest(transactional_id="orders", transaction_timeout_ms=60_000)
+    answer = await client.ask(ApiKey.INIT_PRODUCER_ID, request, 5)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.NOT_COORDINATOR, -1, -1)
