@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "ctl": "drive a broker that was started with --control, in a test",
     "pipeline": "run pipelines on Spark from files",
     "check": "verify the files of a data directory",
+    "conformance": "check that a broker speaks the protocol",
 }
 
 
