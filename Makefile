@@ -7,7 +7,7 @@ READY  := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test lint types test-compiled bench clean
+.PHONY: help install run demo test lint types test-compiled bench conformance clean
 
 help:  ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test-compiled: $(COMPILED)  ## test the hot path as it is compiled by mypyc
 
 bench: $(COMPILED)  ## measure, with the hot path compiled
 	BARNABAS_BUILD=$(CURDIR)/$(COMPILED) $(BIN)/python -m benchmarks
+
+conformance: $(READY)  ## check Apache Kafka and Barnabas, and write conformance/report.md
+	$(BIN)/python -m tests.support.conformance
 
 clean:  ## remove what was built, the virtual environment included; ./data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

@@ -1,0 +1,110 @@
+"""The conformance report of Apache Kafka and Barnabas, side by side: `make conformance` writes it.
+
+It has no times, no addresses and nothing of a single run in it, so that a change of it is a change of a broker or of
+the catalogue.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker.cli.client.connection import parse_address
+from broker.cli.conformance.catalogue import rooms
+from broker.cli.conformance.reports.summary import in_words
+from broker.cli.conformance.runner import run_all, selected
+from broker.cli.conformance.target import look_at
+from broker.cli.conformance.verdict import Result, Verdict
+from tests.support.apache_kafka import SHORT_LIVED, VERSION, ApacheKafka, unavailable
+from tests.support.broker_process import BrokerProcess
+
+REPORT = Path(__file__).parents[2] / "conformance" / "report.md"
+
+MARKS = {Verdict.PASSED: "yes", Verdict.FAILED: "**no**", Verdict.NOT_APPLICABLE: "n/a"}
+
+# Long enough for a machine that has much else to do.
+SECONDS = 60.0
+
+HEAD = """\
+# Conformance
+
+What `barnabas conformance` finds at Apache Kafka {version}, which is the reference, and at Barnabas. `make conformance`
+writes this page; do not edit it. A rule that a broker does not follow is **no**; n/a is a rule about something that it
+does not advertise.
+
+| | |
+|---|---|
+| Apache Kafka {version} | {kafka} |
+| Barnabas | {barnabas} |
+"""
+
+
+def check_broker(bootstrap: str) -> list[Result]:
+    return run_all(look_at([parse_address(bootstrap)], SECONDS), selected([]), SECONDS)
+
+
+def check_apache_kafka() -> list[Result]:
+    with ApacheKafka(jvm_options=SHORT_LIVED) as kafka:
+        return check_broker(kafka.bootstrap)
+
+
+def check_barnabas() -> list[Result]:
+    with tempfile.TemporaryDirectory(prefix="barnabas-") as data, BrokerProcess(data) as broker:
+        return check_broker(broker.bootstrap)
+
+
+def render(kafka: Sequence[Result], barnabas: Sequence[Result]) -> str:
+    theirs = {result.check.name: result for result in kafka}
+    ours = {result.check.name: result for result in barnabas}
+    parts = [HEAD.format(version=VERSION, kafka=in_words(kafka), barnabas=in_words(barnabas))]
+    failures = [
+        f"- `{name}`, {who}: expected {escaped(result.expected)}, saw {escaped(result.seen)}"
+        for who, results in (("Apache Kafka", theirs), ("Barnabas", ours))
+        for name, result in results.items()
+        if result.verdict is Verdict.FAILED
+    ]
+    if failures:
+        parts.append("\n".join(("## What failed", "", *failures, "")))
+    for room in rooms():
+        rows = [
+            f"| `{check.name}` | {escaped(check.rule)} | {check.stands_on} "
+            f"| {MARKS[theirs[check.name].verdict]} | {MARKS[ours[check.name].verdict]} |"
+            for check in room.checks
+        ]
+        head = "| check | rule | stands on | Apache Kafka | Barnabas |\n|---|---|---|---|---|"
+        parts.append("\n".join((f"## {room.title}", "", head, *rows, "")))
+    return "\n".join(parts)
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def committed_verdicts() -> dict[str, tuple[Verdict, Verdict]]:
+    """What the report in the repository says: each check with Apache Kafka's verdict and Barnabas'."""
+    verdicts = {mark: verdict for verdict, mark in MARKS.items()}
+    found = {}
+    for line in REPORT.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            found[cells[0].strip("` ")] = verdicts[cells[-2]], verdicts[cells[-1]]
+    return found
+
+
+def main() -> int:
+    reason = unavailable()
+    if reason:
+        print(reason, file=sys.stderr)
+        return 2
+    kafka = check_apache_kafka()
+    barnabas = check_barnabas()
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(render(kafka, barnabas), encoding="utf-8")
+    print(f"Apache Kafka {VERSION}: {in_words(kafka)}\nBarnabas: {in_words(barnabas)}\nwritten to {REPORT}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
