@@ -20,10 +20,12 @@ def test_a_commit_is_expected_and_comes(broker, client, topic, group):
 
 
 def test_what_was_seen_instead_is_said(broker, client_named, topic):
+    mark = broker.journal.mark()
     client_named("kafka-python").write(topic, ProducerRecord(b"one"))
     with pytest.raises(AssertionError) as caught:
-        broker.journal.expect("OffsetCommit", group="nobody", within=0.05)
-    assert str(caught.value).startswith("expected OffsetCommit with group='nobody' within 0.05 s; there was none.")
+        broker.journal.expect("OffsetCommit", group="nobody", since=mark, within=0.05)
+    expected = f"expected OffsetCommit with group='nobody', since={mark} within 0.05 s; there was none."
+    assert str(caught.value).startswith(expected)
     assert f"; {topic}-0; answered;" in str(caught.value)
     with pytest.raises(AssertionError, match="Seen instead \\(the last 1 of that kind"):
         broker.journal.expect("Produce", topic=topic, count=2, within=0.05)

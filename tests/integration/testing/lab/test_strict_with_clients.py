@@ -7,7 +7,7 @@ from confluent_kafka import Producer as ConfluentProducer
 
 from tests.integration.clients.interface import ProducerRecord
 
-OPTIONS = {"strict": True, "num_partitions": 2}
+OPTIONS = {"strict": True}
 
 
 @pytest.fixture(autouse=True)
