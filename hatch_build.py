@@ -16,8 +16,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# What a Produce, a Fetch and a transaction pass through. Not among them: what tests replace or inherit from, and the
-# codecs, which are generated while the broker runs.
+# What a Produce, a Fetch and a transaction pass through. Not among them: what tests replace or inherit from, the
+# codecs, which are generated while the broker runs, and named tuples with a memoryview, which mypyc trips over.
 HOT_PATH = [
     "broker/coordinator/runtime.py",
     "broker/handlers/fetch.py",
@@ -31,8 +31,17 @@ HOT_PATH = [
     "broker/server/observe.py",
     "broker/server/request.py",
     "broker/server/server.py",
+    "broker/transaction/coordinator.py",
+    "broker/transaction/decisions.py",
+    "broker/transaction/markers.py",
+    "broker/transaction/metadata.py",
+    "broker/transaction/operations.py",
+    "broker/transaction/records.py",
+    "broker/transaction/shard.py",
     "protocol/records/batch.py",
     "protocol/records/builder.py",
+    "storage/aborted_lookup.py",
+    "storage/admissions.py",
     "storage/batch_scan.py",
     "storage/indexes/index_file.py",
     "storage/indexes/offset_index.py",
