@@ -11,14 +11,22 @@ BENCHMARKS = {
     "startup": "benchmarks.startup",
     "groups": "benchmarks.groups",
     "broker": "benchmarks.broker.run",
+    "spark": "benchmarks.spark",
 }
+# Those that take long, and run only when they are named.
+BY_NAME_ONLY = ["spark"]
 # Those whose `main` takes `quick`, to do less of everything.
-HAVE_QUICK = ["storage", "groups", "broker"]
+HAVE_QUICK = ["storage", "groups", "broker", "spark"]
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description="Measure, and print what was measured.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"which: {', '.join(BENCHMARKS)}; by default all but {', '.join(BY_NAME_ONLY)}",
+    )
     parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes")
     parser.add_argument(
         "--only",
@@ -33,7 +41,7 @@ def main(arguments: list[str]) -> None:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
     if options.only and options.names != ["broker"]:
         parser.error("--only goes with broker alone")
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name not in BY_NAME_ONLY]:
         benchmark = import_module(BENCHMARKS[name])
         if options.only:
             benchmark.main(quick=options.quick, only=options.only)
