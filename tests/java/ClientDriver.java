@@ -21,9 +21,11 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -103,6 +105,28 @@ public class ClientDriver {
                 return partitionCount(call, topic);
             case "send":
                 return send(call, topic);
+            case "init_transactions":
+                producer(call).initTransactions();
+                return null;
+            case "begin_transaction":
+                producer(call).beginTransaction();
+                return null;
+            case "send_offsets_to_transaction":
+                Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+                for (JsonNode each : call.get("offsets"))
+                    positions.put(
+                        new TopicPartition(each.get("topic").asText(), each.get("partition").asInt()),
+                        new OffsetAndMetadata(each.get("offset").asLong()));
+                ConsumerGroupMetadata group =
+                    ((KafkaConsumer<?, ?>) opened.get(call.get("member").asInt())).groupMetadata();
+                producer(call).sendOffsetsToTransaction(positions, group);
+                return null;
+            case "commit_transaction":
+                producer(call).commitTransaction();
+                return null;
+            case "abort_transaction":
+                producer(call).abortTransaction();
+                return null;
             case "poll":
                 return poll(call);
             case "subscribe":
@@ -170,8 +194,7 @@ public class ClientDriver {
     }
 
     private ArrayNode send(JsonNode call, String topic) throws Exception {
-        @SuppressWarnings("unchecked")
-        KafkaProducer<byte[], byte[]> producer = (KafkaProducer<byte[], byte[]>) on(call);
+        KafkaProducer<byte[], byte[]> producer = producer(call);
         List<Future<RecordMetadata>> futures = new ArrayList<>();
         for (JsonNode each : call.get("records")) {
             Integer partition = each.get("partition").isNull() ? null : each.get("partition").asInt();
@@ -207,6 +230,11 @@ public class ClientDriver {
 
     private Admin admin(JsonNode call) {
         return (Admin) on(call);
+    }
+
+    @SuppressWarnings("unchecked")
+    private KafkaProducer<byte[], byte[]> producer(JsonNode call) {
+        return (KafkaProducer<byte[], byte[]>) on(call);
     }
 
     @SuppressWarnings("unchecked")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 import aiokafka
@@ -14,7 +15,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import MessageSizeTooLargeError, for_code
+from aiokafka.errors import InvalidProducerEpoch, MessageSizeTooLargeError, ProducerFenced, for_code
 
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
@@ -30,13 +31,16 @@ from tests.integration.clients.interface import (
     Consumer,
     ConsumerRecord,
     GroupConsumer,
+    IsolationLevel,
     OffsetOutOfRangeError,
     OffsetReset,
     Partition,
     Producer,
+    ProducerFencedError,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    TransactionalProducer,
     pairs,
 )
 
@@ -122,6 +126,17 @@ class AioKafkaClient(Client):
 
         return AioKafkaProducer(self._loop, self._loop.run(self._started(make)))
 
+    def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer:
+        def make() -> AIOKafkaProducer:
+            return AIOKafkaProducer(
+                bootstrap_servers=self.bootstrap,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=timeout_ms,
+                linger_ms=10,
+            )
+
+        return AioKafkaTransactionalProducer(self._loop, self._loop.run(self._started(make)))
+
     def consumer(
         self,
         topic: str,
@@ -129,6 +144,7 @@ class AioKafkaClient(Client):
         auto_offset_reset: OffsetReset = "earliest",
         max_partition_fetch_bytes: int = 1_048_576,
         metadata_max_age_ms: int = 300_000,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
         def make() -> AIOKafkaConsumer:
             return AIOKafkaConsumer(
@@ -136,6 +152,7 @@ class AioKafkaClient(Client):
                 auto_offset_reset=auto_offset_reset,
                 max_partition_fetch_bytes=max_partition_fetch_bytes,
                 fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+                isolation_level=isolation_level,
                 metadata_max_age_ms=metadata_max_age_ms,
             )
 
@@ -158,7 +175,7 @@ class AioKafkaClient(Client):
                 **{name.replace(".", "_"): value for name, value in (GROUP_SETTINGS | (settings or {})).items()},
             )
 
-        return AioKafkaGroupConsumer(self._loop, self._loop.run(self._started(make)))
+        return AioKafkaGroupConsumer(self._loop, self._loop.run(self._started(make)), group)
 
     def close(self) -> None:
         self._loop.run(self._admin.close())
@@ -199,6 +216,39 @@ class AioKafkaProducer(Producer):
 
     def close(self) -> None:
         self._loop.run(self._producer.stop())
+
+
+class AioKafkaTransactionalProducer(AioKafkaProducer, TransactionalProducer):
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        with fenced():
+            return super().send(topic, records)
+
+    def begin(self) -> None:
+        with fenced():
+            self._loop.run(self._producer.begin_transaction())
+
+    def send_offsets(self, offsets: Mapping[Partition, int], member: GroupConsumer) -> None:
+        assert isinstance(member, AioKafkaGroupConsumer)
+        positions = {TopicPartition(*part): offset for part, offset in offsets.items()}
+        with fenced():
+            self._loop.run(self._producer.send_offsets_to_transaction(positions, member.group))
+
+    def commit(self) -> None:
+        with fenced():
+            self._loop.run(self._producer.commit_transaction())
+
+    def abort(self) -> None:
+        with fenced():
+            self._loop.run(self._producer.abort_transaction())
+
+
+@contextmanager
+def fenced() -> Iterator[None]:
+    """Under the scenarios' name."""
+    try:
+        yield
+    except (ProducerFenced, InvalidProducerEpoch) as error:
+        raise ProducerFencedError from error
 
 
 class AioKafkaConsumer(Consumer):
@@ -245,8 +295,9 @@ class AioKafkaConsumer(Consumer):
 
 
 class AioKafkaGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
-    def __init__(self, loop: LoopThread, consumer: AIOKafkaConsumer) -> None:
+    def __init__(self, loop: LoopThread, consumer: AIOKafkaConsumer, group: str) -> None:
         super().__init__()
+        self.group = group
         self._loop = loop
         self._consumer = consumer
         self._getting: asyncio.Future[dict[TopicPartition, list[Any]]] | None = None

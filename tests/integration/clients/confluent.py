@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 import confluent_kafka
@@ -24,13 +25,16 @@ from tests.integration.clients.interface import (
     Consumer,
     ConsumerRecord,
     GroupConsumer,
+    IsolationLevel,
     OffsetOutOfRangeError,
     OffsetReset,
     Partition,
     Producer,
+    ProducerFencedError,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    TransactionalProducer,
     pairs,
 )
 
@@ -93,6 +97,19 @@ class ConfluentClient(Client):
             )
         )
 
+    def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer:
+        producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": timeout_ms,
+                "message.timeout.ms": timeout_ms,  # it must not be more than that
+                "linger.ms": 10,
+            }
+        )
+        producer.init_transactions(PATIENCE)
+        return ConfluentTransactionalProducer(producer)
+
     def consumer(
         self,
         topic: str,
@@ -100,6 +117,7 @@ class ConfluentClient(Client):
         auto_offset_reset: OffsetReset = "earliest",
         max_partition_fetch_bytes: int = 1_048_576,
         metadata_max_age_ms: int = 300_000,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
         consumer = confluent_kafka.Consumer(
             {
@@ -109,6 +127,7 @@ class ConfluentClient(Client):
                 "auto.offset.reset": "error" if auto_offset_reset == "none" else auto_offset_reset,
                 "fetch.message.max.bytes": max_partition_fetch_bytes,
                 "fetch.wait.max.ms": FETCH_MAX_WAIT_MS,
+                "isolation.level": isolation_level,
                 "queued.min.messages": 1,  # read ahead as little as the others do,
                 "fetch.queue.backoff.ms": 10,  # and when that is read, go on at once
                 "topic.metadata.refresh.interval.ms": metadata_max_age_ms,
@@ -168,6 +187,46 @@ class ConfluentProducer(Producer):
 
     def close(self) -> None:
         self._producer.close()
+
+
+class ConfluentTransactionalProducer(ConfluentProducer, TransactionalProducer):
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        with fenced():
+            return super().send(topic, records)
+
+    def begin(self) -> None:
+        with fenced():
+            self._producer.begin_transaction()
+
+    def send_offsets(self, offsets: Mapping[Partition, int], member: GroupConsumer) -> None:
+        assert isinstance(member, ConfluentGroupConsumer)
+        positions = [TopicPartition(*part, offset) for part, offset in offsets.items()]
+        with fenced():
+            self._producer.send_offsets_to_transaction(positions, member.group_metadata(), PATIENCE)
+
+    def commit(self) -> None:
+        with fenced():
+            self._producer.commit_transaction(PATIENCE)
+
+    def abort(self) -> None:
+        with fenced():
+            self._producer.abort_transaction(PATIENCE)
+
+    def close(self) -> None:
+        with suppress(ProducerFencedError), fenced():  # which it says once more
+            super().close()
+
+
+@contextmanager
+def fenced() -> Iterator[None]:
+    """Under the scenarios' name."""
+    try:
+        yield
+    except KafkaException as error:
+        codes = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+        if error.args[0].code() in codes:
+            raise ProducerFencedError from error
+        raise
 
 
 class ConfluentConsumer(Consumer):
@@ -263,6 +322,9 @@ class ConfluentGroupConsumer(GroupConsumer):
 
     def assignment(self) -> set[Partition]:
         return set(pairs(self._consumer.assignment()))
+
+    def group_metadata(self) -> Any:
+        return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
         self._consumer.close()

@@ -1,5 +1,6 @@
 """Each scenario is played by every client library, to one broker for each module of scenarios."""
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -11,6 +12,7 @@ from tests.integration.clients.groups import Group
 from tests.integration.clients.interface import Client
 from tests.integration.clients.java import JavaClient, JavaDriver
 from tests.integration.clients.kafka_python import KafkaPythonClient
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 
 CLIENTS = {client.name: client for client in (KafkaPythonClient, ConfluentClient, AioKafkaClient, JavaClient)}
@@ -20,9 +22,18 @@ numbers = count()
 
 
 @pytest.fixture(scope="module")
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """The module's broker, with the module's SETTINGS if it has some."""
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess | ApacheKafka]:
+    """The module's broker, with the module's SETTINGS if it has some.
+
+    With BARNABAS_TEST_BROKER=kafka it is Apache Kafka: what a scenario expects has to be true of that one too.
+    """
     settings = getattr(request.module, "SETTINGS", None)
+    if os.environ.get("BARNABAS_TEST_BROKER") == "kafka":
+        with ApacheKafka(settings) as kafka:
+            yield kafka
+        return
     with BrokerProcess(tmp_path_factory.mktemp("data"), settings=settings) as process:
         yield process
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
@@ -16,6 +16,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal["0", "1", "all"]
 OffsetReset = Literal["earliest", "latest", "none"]
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
 Assignor = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Partition = tuple[str, int]  # of which topic, and its number
 
@@ -46,6 +47,14 @@ class OffsetOutOfRangeError(Exception):
 
 class RecordTooLargeError(Exception):
     """The broker did not take a record because of its size."""
+
+
+class ProducerFencedError(Exception):
+    """Another producer has the same transactional id now, or the coordinator has ended this one's transaction."""
+
+
+class InvalidTxnStateError(Exception):
+    """The transaction cannot be ended in this way: it has been ended in the other."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,23 @@ class Producer(Closing):
     @abstractmethod
     def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
         """Send records together and wait until all are acknowledged."""
+
+
+class TransactionalProducer(Producer):
+    """A producer with a transactional id, which has been told to the coordinator when it is opened."""
+
+    @abstractmethod
+    def begin(self) -> None: ...
+
+    @abstractmethod
+    def send_offsets(self, offsets: Mapping[Partition, int], member: GroupConsumer) -> None:
+        """Make what a member of a group has read part of the transaction."""
+
+    @abstractmethod
+    def commit(self) -> None: ...
+
+    @abstractmethod
+    def abort(self) -> None: ...
 
 
 class Consumer(Closing):
@@ -200,6 +226,9 @@ class Client(ABC):
         """A producer. Whether it is idempotent is the library's own choice where nothing is said."""
 
     @abstractmethod
+    def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer: ...
+
+    @abstractmethod
     def consumer(
         self,
         topic: str,
@@ -207,6 +236,7 @@ class Client(ABC):
         auto_offset_reset: OffsetReset = "earliest",
         max_partition_fetch_bytes: int = 1_048_576,
         metadata_max_age_ms: int = 300_000,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
         """A consumer that begins where `auto_offset_reset` says; with none, at the beginning."""
 

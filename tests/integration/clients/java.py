@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tests.integration.clients.interface import (
@@ -23,13 +23,17 @@ from tests.integration.clients.interface import (
     Consumer,
     ConsumerRecord,
     GroupConsumer,
+    InvalidTxnStateError,
+    IsolationLevel,
     OffsetOutOfRangeError,
     OffsetReset,
     Partition,
     Producer,
+    ProducerFencedError,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    TransactionalProducer,
 )
 from tests.support.apache_kafka import JavaError, java_command
 from tests.support.java_client import PROGRAMS
@@ -37,6 +41,9 @@ from tests.support.java_client import PROGRAMS
 ERRORS: dict[str, type[Exception]] = {
     "OffsetOutOfRangeException": OffsetOutOfRangeError,
     "RecordTooLargeException": RecordTooLargeError,
+    "ProducerFencedException": ProducerFencedError,
+    "InvalidProducerEpochException": ProducerFencedError,
+    "InvalidTxnStateException": InvalidTxnStateError,
 }
 
 
@@ -74,10 +81,10 @@ class JavaObject(Closing):
 
     def __init__(self, driver: JavaDriver, kind: str, **arguments: Any) -> None:
         self._driver = driver
-        self._number = driver.call(f"open_{kind}", **arguments)
+        self.number = driver.call(f"open_{kind}", **arguments)
 
     def call(self, name: str, **arguments: Any) -> Any:
-        return self._driver.call(name, on=self._number, **arguments)
+        return self._driver.call(name, on=self.number, **arguments)
 
     def close(self) -> None:
         self.call("close")
@@ -135,6 +142,17 @@ class JavaClient(Client):
             settings["enable.idempotence"] = str(enable_idempotence)
         return JavaProducer(JavaObject(self._driver, "producer", settings=settings))
 
+    def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer:
+        settings = {
+            "bootstrap.servers": self.bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": str(timeout_ms),
+            "linger.ms": "10",
+        }
+        producer = JavaObject(self._driver, "producer", settings=settings)
+        producer.call("init_transactions")
+        return JavaTransactionalProducer(producer)
+
     def consumer(
         self,
         topic: str,
@@ -142,12 +160,14 @@ class JavaClient(Client):
         auto_offset_reset: OffsetReset = "earliest",
         max_partition_fetch_bytes: int = 1_048_576,
         metadata_max_age_ms: int = 300_000,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
         settings = {
             "bootstrap.servers": self.bootstrap,
             "auto.offset.reset": auto_offset_reset,
             "max.partition.fetch.bytes": str(max_partition_fetch_bytes),
             "fetch.max.wait.ms": str(FETCH_MAX_WAIT_MS),
+            "isolation.level": isolation_level,
             "metadata.max.age.ms": str(metadata_max_age_ms),
         }
         adapted = JavaConsumer(
@@ -194,6 +214,22 @@ class JavaProducer(Producer):
         self._producer.close()
 
 
+class JavaTransactionalProducer(JavaProducer, TransactionalProducer):
+    def begin(self) -> None:
+        self._producer.call("begin_transaction")
+
+    def send_offsets(self, offsets: Mapping[Partition, int], member: GroupConsumer) -> None:
+        assert isinstance(member, JavaGroupConsumer)
+        positions = [{"topic": topic, "partition": part, "offset": at} for (topic, part), at in offsets.items()]
+        self._producer.call("send_offsets_to_transaction", offsets=positions, member=member.number)
+
+    def commit(self) -> None:
+        self._producer.call("commit_transaction")
+
+    def abort(self) -> None:
+        self._producer.call("abort_transaction")
+
+
 class JavaConsumer(Consumer):
     def __init__(self, consumer: JavaObject) -> None:
         self._consumer = consumer
@@ -230,6 +266,11 @@ class JavaGroupConsumer(GroupConsumer):
     def __init__(self, consumer: JavaObject) -> None:
         super().__init__()
         self._consumer = consumer
+
+    @property
+    def number(self) -> int:
+        number: int = self._consumer.number
+        return number
 
     def subscribe(self, *topics: str) -> None:
         self._consumer.call("subscribe", topics=topics)

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import queue
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
@@ -17,7 +17,8 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import MessageSizeTooLargeError
+from kafka.errors import InvalidProducerEpochError, MessageSizeTooLargeError
+from kafka.structs import OffsetAndMetadata
 
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
@@ -33,13 +34,16 @@ from tests.integration.clients.interface import (
     Consumer,
     ConsumerRecord,
     GroupConsumer,
+    IsolationLevel,
     OffsetOutOfRangeError,
     OffsetReset,
     Partition,
     Producer,
+    ProducerFencedError,
     ProducerRecord,
     RecordMetadata,
     RecordTooLargeError,
+    TransactionalProducer,
     pairs,
 )
 
@@ -107,6 +111,16 @@ class KafkaPythonClient(Client):
             )
         )
 
+    def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer:
+        producer = KafkaProducer(
+            bootstrap_servers=self.bootstrap,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            linger_ms=10,
+        )
+        producer.init_transactions()
+        return KafkaPythonTransactionalProducer(producer)
+
     def consumer(
         self,
         topic: str,
@@ -114,12 +128,14 @@ class KafkaPythonClient(Client):
         auto_offset_reset: OffsetReset = "earliest",
         max_partition_fetch_bytes: int = 1_048_576,
         metadata_max_age_ms: int = 300_000,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
         consumer = KafkaConsumer(
             bootstrap_servers=self.bootstrap,
             auto_offset_reset=auto_offset_reset,
             max_partition_fetch_bytes=max_partition_fetch_bytes,
             fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+            isolation_level=isolation_level,
             metadata_max_age_ms=metadata_max_age_ms,
         )
         adapted = KafkaPythonConsumer(consumer, TopicPartition(topic, partition))
@@ -166,6 +182,39 @@ class KafkaPythonProducer(Producer):
 
     def close(self) -> None:
         self._producer.close()
+
+
+class KafkaPythonTransactionalProducer(KafkaPythonProducer, TransactionalProducer):
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[RecordMetadata]:
+        with fenced():
+            return super().send(topic, records)
+
+    def begin(self) -> None:
+        with fenced():
+            self._producer.begin_transaction()
+
+    def send_offsets(self, offsets: Mapping[Partition, int], member: GroupConsumer) -> None:
+        assert isinstance(member, KafkaPythonGroupConsumer)
+        positions = {TopicPartition(*part): OffsetAndMetadata(offset, "", -1) for part, offset in offsets.items()}
+        with fenced():
+            self._producer.send_offsets_to_transaction(positions, member.group_metadata())
+
+    def commit(self) -> None:
+        with fenced():
+            self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        with fenced():
+            self._producer.abort_transaction()
+
+
+@contextlib.contextmanager
+def fenced() -> Iterator[None]:
+    """Under the scenarios' name."""
+    try:
+        yield
+    except (kafka.errors.ProducerFencedError, InvalidProducerEpochError) as error:
+        raise ProducerFencedError from error
 
 
 class KafkaPythonConsumer(Consumer):
@@ -247,6 +296,9 @@ class KafkaPythonGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
 
     def assignment(self) -> set[Partition]:
         return self._assignment
+
+    def group_metadata(self) -> Any:
+        return self._consumer.group_metadata()
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         self.assigned += pairs(assigned)
