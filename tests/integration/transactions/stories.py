@@ -1,0 +1,31 @@
+"""How a module of stories is made into tests."""
+
+import pytest
+
+from tests.support.transaction_requests import AGES
+
+
+class Stories:
+    """Collects the stories of a module, each at the ages at which it is told."""
+
+    def __init__(self):
+        self._parameters = []
+
+    def __call__(self, ages=AGES):
+        def mark(function):
+            name = function.__name__
+            self._parameters += [pytest.param(function, age, id=f"{name}-{age}") for age in ages]
+            return function
+
+        return mark
+
+    def told(self, test):
+        """Makes the module's one test of them all."""
+        return pytest.mark.java(pytest.mark.parametrize(("story", "age"), self._parameters)(test))
+
+
+def tell(brokers, story, age):
+    """Play a story to both, each with an id and a topic of the story's own."""
+    for side in (brokers.kafka, brokers.barnabas):
+        side.begin(f"{story.__name__}-{age}", age)
+    brokers.play(story)
