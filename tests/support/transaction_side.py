@@ -112,14 +112,14 @@ class TransactionSide(GroupSide):
         if not self.is_newest:
             self.add(*partitions)
 
-    def produce(self, *values, partition=0, sequence=None, transactional=True, **other):
+    def produce(self, *values, partition=0, sequence=None, transactional=True, timestamp=None, **other):
         """One batch. Sequences go on by themselves, unless one is given."""
         who = self.who(**other)
         key = who["producer_id"], who["producer_epoch"], partition
         first = self._sequences.get(key, 0) if sequence is None else sequence
         data = requests.batch(
             *values,
-            timestamp=int(time.time() * 1000),
+            timestamp=int(time.time() * 1000) if timestamp is None else timestamp,
             producer_id=who["producer_id"],
             producer_epoch=who["producer_epoch"],
             base_sequence=first,

@@ -1,5 +1,7 @@
 """Fetch, ListOffsets and DescribeProducers where there are transactions, and WriteTxnMarkers itself."""
 
+import time
+
 from protocol.api import ApiKey
 from tests.integration.transactions.stories import Stories, tell
 from tests.support import admin_requests, requests
@@ -60,11 +62,22 @@ def records_behind_an_open_transaction(side):
 @story()
 def offsets_by_time(side):
     """What is not stable yet is not found by those who read only what is."""
+    later = int(time.time() * 1000) + 100_000  # than the markers
     side.init()
-    side.whole(b"a")
     side.prepare(0)
-    side.produce(b"b")
-    times = (EARLIEST, LATEST, 0, 4_102_444_800_000, *((MAX_TIMESTAMP,) if side.age >= LATEST_CLASSIC else ()))
+    side.produce(b"a", timestamp=later)
+    side.end()
+    side.settled()
+    side.prepare(0)
+    side.produce(b"b", timestamp=later + 1000)
+    times = (
+        EARLIEST,
+        LATEST,
+        0,
+        later + 1,
+        4_102_444_800_000,
+        *((MAX_TIMESTAMP,) if side.age >= LATEST_CLASSIC else ()),
+    )
     for level in (READ_UNCOMMITTED, READ_COMMITTED):
         for timestamp in times:
             yield side.offset_of(timestamp, isolation_level=level)

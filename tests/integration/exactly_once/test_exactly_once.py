@@ -1,0 +1,63 @@
+"""Exactly once, proved by torture: consume-transform-produce loops of three libraries, and whatever can go wrong.
+
+The faults come at moments and in an order from a seed that is printed; BARNABAS_SEED repeats it,
+BARNABAS_TORTURE_SECONDS makes it last longer, and BARNABAS_TORTURE_BROKER=kafka does the same to Apache Kafka.
+"""
+
+import random
+
+import pytest
+
+from tests.integration.exactly_once.proxy import CuttingProxy
+from tests.integration.exactly_once.torture import Feed, Torture, new_broker, reckon, seconds_of_torture, seed, story_of
+
+LIBRARIES = ["kafka-python", "confluent-kafka", "aiokafka"]
+
+
+@pytest.mark.timeout(600)
+def test_through_killed_frozen_and_fenced_workers_and_a_broker_that_is_killed(tmp_path, capsys):
+    number = seed()
+    with capsys.disabled():
+        print(f"\nBARNABAS_SEED={number}")
+    with new_broker(tmp_path / "data") as broker:
+        torture = Torture(broker, broker.bootstrap, LIBRARIES, random.Random(number))
+        torture.create_topics()
+        feed = Feed(broker.bootstrap)
+        with torture.running():
+            faults = {
+                "a worker killed": torture.kill_a_worker,
+                "a worker stopped": torture.stop_a_worker,
+                "a worker fenced": torture.fence_a_worker,
+                "a worker frozen": torture.freeze_a_worker,
+                "the broker killed": torture.kill_the_broker,
+            }
+            torture.torment(seconds_of_torture(15), faults, pause=(0.5, 2.5))
+            reckon(torture, feed)
+    with capsys.disabled():
+        print(story_of(torture, feed))
+
+
+@pytest.mark.timeout(600)
+def test_through_answers_that_get_lost(tmp_path, capsys):
+    """The broker has done what it was asked, and the client cannot know."""
+    number = seed()
+    with capsys.disabled():
+        print(f"\nBARNABAS_SEED={number}")
+    chance = random.Random(number)
+    with CuttingProxy(chance) as proxy, new_broker(tmp_path / "data", advertised_port=proxy.port) as broker:
+        proxy.broker_port = broker.port
+        torture = Torture(broker, f"127.0.0.1:{proxy.port}", LIBRARIES, chance)
+        torture.create_topics()
+        feed = Feed(torture.bootstrap)
+        with torture.running():
+
+            def lose(share: float) -> None:
+                proxy.share = share
+
+            faults = {"some answers lost": lambda: lose(0.05), "many lost": lambda: lose(0.3), "none": lambda: lose(0)}
+            torture.torment(seconds_of_torture(15), faults, pause=(0.5, 1.5))
+            proxy.share = 0.0
+            reckon(torture, feed)
+    with capsys.disabled():
+        print(story_of(torture, feed), dict(proxy.cut))
+    assert proxy.cut.total() > 10
