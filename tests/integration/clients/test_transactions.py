@@ -4,7 +4,6 @@ All of it is as true of Apache Kafka: BARNABAS_TEST_BROKER=kafka plays it to tha
 """
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 
 import pytest
 
@@ -23,9 +22,6 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.group_requests import fetch_offsets
 from tests.support.requests import LATEST, list_offsets
 from tests.support.wire import Wire
-
-# Until the broker serves them.
-pytestmark = pytest.mark.skipif(find_spec("broker.handlers.end_txn") is None, reason="no transactions here yet")
 
 # Transactions that took too long are looked for so often.
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
