@@ -82,10 +82,16 @@ class Worker:
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
-    def last_words(self) -> str:
+    def last_words(self, count: int = 1) -> str:
         self._log.seek(0)
-        lines = [line for line in self._log.read().splitlines() if line and not line.startswith("%")]
-        return lines[-1] if lines else "nothing"
+        lines = [line for line in self._log.read().splitlines() if line]
+        return "\n".join(lines[-count:]) or "nothing"
+
+    def where_it_is(self) -> str:
+        """For the case that it hangs."""
+        self.process.send_signal(signal.SIGUSR1)
+        time.sleep(0.5)
+        return self.last_words(12)
 
     def end(self) -> None:
         if not self.has_ended:
@@ -240,7 +246,10 @@ class Torture:
             if all(each >= count for each in committed.values()):
                 return
             if time.monotonic() > deadline:
-                raise AssertionError(f"of {count} records there are {committed}; ended: {self.ended[-10:]}")
+                words = [f"{each.library} says:\n{each.where_it_is()}" for each in self.workers]
+                raise AssertionError(
+                    "\n".join([f"of {count} records there are {committed}", *words, *self.ended[-10:]])
+                )
             time.sleep(0.3)  # nothing tells of a transaction that was committed elsewhere; asking is all there is
 
     def committed_records(self, library: str) -> int:
