@@ -31,7 +31,7 @@ def test_through_killed_frozen_and_fenced_workers_and_a_broker_that_is_killed(tm
                 "a worker frozen": torture.freeze_a_worker,
                 "the broker killed": torture.kill_the_broker,
             }
-            torture.torment(seconds_of_torture(15), faults, pause=(0.5, 2.5))
+            torture.torment(seconds_of_torture(15), faults, pause=(0.3, 1.5))
             reckon(torture, feed)
     with capsys.disabled():
         print(story_of(torture, feed))

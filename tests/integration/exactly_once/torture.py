@@ -155,7 +155,7 @@ class Feed:
 
 @dataclass
 class Torture:
-    """One run. `faults` are chosen from by chance; what each does is in its name."""
+    """One run of workers and of what is done to them."""
 
     broker: BrokerProcess | ApacheKafka
     bootstrap: str
@@ -200,11 +200,14 @@ class Torture:
                 self.workers[index] = Worker(worker.library, worker.number, self.bootstrap)
 
     def torment(self, seconds: float, faults: dict[str, Callable[[], None]], pause: tuple[float, float]) -> None:
+        """One fault after the other, at random moments; each comes once before one comes again."""
         deadline = time.monotonic() + seconds
+        names: list[str] = []
         while time.monotonic() < deadline:
             time.sleep(self.chance.uniform(*pause))
             self.supervise()
-            name = self.chance.choice(list(faults))
+            names = names or self.chance.sample(list(faults), len(faults))
+            name = names.pop()
             faults[name]()
             self.done[name] += 1
 
