@@ -50,20 +50,19 @@ class Brokers:
         return self._known.setdefault(settings, settings)
 
     def get(self, settings: Settings) -> Barnabas:
-        """The broker with these settings, started if there is none; one that a test has ended comes back."""
-        broker = self._brokers.get(settings)
-        if broker is None:
+        """The broker with these settings, started if there is none."""
+        if settings not in self._brokers:
             from barnabas.handle import Barnabas
 
-            broker = self._brokers[settings] = Barnabas({**self._common, **dict(settings)})
+            self._brokers[settings] = Barnabas({**self._common, **dict(settings)}).start()
             self._logged[settings] = 0
-        if not broker.running:
-            broker.start()
-        return broker
+        return self._brokers[settings]
 
     def test_begins(self) -> None:
-        """Note how much has been logged, so that a report has only what belongs to it."""
+        """Bring back brokers that a test has ended; note how much they logged, for a report of this test alone."""
         for settings, broker in self._brokers.items():
+            if not broker.running:
+                broker.start()
             self._logged[settings] = broker.log_size
             self._marks[settings] = _mark_of(broker)
 

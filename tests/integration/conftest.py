@@ -2,10 +2,8 @@ import sys
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas import Barnabas
 from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,10 +24,8 @@ def broker(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def shared_broker(compiled_once, tmp_path_factory):
+def shared_broker(compiled_once):
     """A broker for tests that leave it as they found it. It has one topic, `shared`, of three partitions."""
-    settings = {"num.partitions": "3"}
-    with BrokerProcess(tmp_path_factory.mktemp("shared"), settings=settings) as process:
-        with Wire("127.0.0.1", process.port) as wire:
-            wire.ask(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name="shared")]), 12)
-        yield process
+    with Barnabas(num_partitions=3) as broker:
+        broker.create_topic("shared")
+        yield broker

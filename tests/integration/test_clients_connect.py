@@ -18,7 +18,7 @@ def cluster_id(shared_broker):
 
 
 def test_kafka_python_lists_topics(shared_broker):
-    consumer = kafka.KafkaConsumer(bootstrap_servers=shared_broker.bootstrap)
+    consumer = kafka.KafkaConsumer(bootstrap_servers=shared_broker.bootstrap_servers)
     try:
         assert "shared" in consumer.topics()
         assert consumer.partitions_for_topic("shared") == {0, 1, 2}
@@ -27,7 +27,7 @@ def test_kafka_python_lists_topics(shared_broker):
 
 
 def test_kafka_python_describes_the_cluster(shared_broker, cluster_id):
-    admin = kafka.KafkaAdminClient(bootstrap_servers=shared_broker.bootstrap)
+    admin = kafka.KafkaAdminClient(bootstrap_servers=shared_broker.bootstrap_servers)
     try:
         found = admin.describe_cluster()
         assert (found["cluster_id"], found["controller_id"]) == (cluster_id, 0)
@@ -39,14 +39,14 @@ def test_kafka_python_describes_the_cluster(shared_broker, cluster_id):
 
 
 def test_confluent_kafka_lists_topics(shared_broker, cluster_id):
-    found = AdminClient({"bootstrap.servers": shared_broker.bootstrap}).list_topics(timeout=20)
+    found = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers}).list_topics(timeout=20)
     assert (found.cluster_id, found.controller_id) == (cluster_id, 0)
     assert list(found.topics["shared"].partitions) == [0, 1, 2]
     assert {broker.port for broker in found.brokers.values()} == {shared_broker.port}
 
 
 def test_confluent_kafka_describes_the_cluster(shared_broker, cluster_id):
-    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap})
+    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers})
     found = admin.describe_cluster(include_authorized_operations=True, request_timeout=20).result(timeout=20)
     assert found.cluster_id == cluster_id
     assert [(node.id, node.host, node.port) for node in found.nodes] == [(0, "127.0.0.1", shared_broker.port)]
@@ -54,12 +54,12 @@ def test_confluent_kafka_describes_the_cluster(shared_broker, cluster_id):
 
 
 async def test_aiokafka_lists_topics(shared_broker):
-    async with AIOKafkaConsumer(bootstrap_servers=shared_broker.bootstrap) as consumer:
+    async with AIOKafkaConsumer(bootstrap_servers=shared_broker.bootstrap_servers) as consumer:
         assert "shared" in await consumer.topics()
 
 
 async def test_aiokafka_describes_the_cluster(shared_broker, cluster_id):
-    admin = AIOKafkaAdminClient(bootstrap_servers=shared_broker.bootstrap)
+    admin = AIOKafkaAdminClient(bootstrap_servers=shared_broker.bootstrap_servers)
     await admin.start()
     try:
         found = await admin.describe_cluster()

@@ -12,7 +12,7 @@ SHARE = re.compile(r"(\w+) +member \d: (\[.*\])")
 
 
 def test_assignors(shared_broker):
-    command = [sys.executable, EXAMPLES / "assignors.py", shared_broker.bootstrap]
+    command = [sys.executable, EXAMPLES / "assignors.py", shared_broker.bootstrap_servers]
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
 
     shares = defaultdict(list)

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from barnabas import Barnabas
 from tests.integration.clients.aio_kafka import AioKafkaClient
 from tests.integration.clients.confluent import ConfluentClient
 from tests.integration.clients.groups import Group
@@ -13,7 +14,6 @@ from tests.integration.clients.interface import Client
 from tests.integration.clients.java import JavaClient, JavaDriver
 from tests.integration.clients.kafka_python import KafkaPythonClient
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 
 CLIENTS = {client.name: client for client in (KafkaPythonClient, ConfluentClient, AioKafkaClient, JavaClient)}
 EVERY_CLIENT = [pytest.param(name, marks=pytest.mark.java) if name == "java" else name for name in CLIENTS]
@@ -24,7 +24,7 @@ numbers = count()
 @pytest.fixture(scope="module")
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BrokerProcess | ApacheKafka]:
+) -> Iterator[Barnabas | ApacheKafka]:
     """The module's broker, with the module's SETTINGS if it has some.
 
     With BARNABAS_TEST_BROKER=kafka it is Apache Kafka: what a scenario expects has to be true of that one too.
@@ -34,7 +34,7 @@ def broker(
         with ApacheKafka(settings) as kafka:
             yield kafka
         return
-    with BrokerProcess(tmp_path_factory.mktemp("data"), settings=settings) as process:
+    with Barnabas(settings, data=tmp_path_factory.mktemp("data"), journal=False) as process:
         yield process
 
 
@@ -45,16 +45,17 @@ def java_driver() -> Iterator[JavaDriver]:
 
 
 @pytest.fixture(scope="module")
-def client_named(request: pytest.FixtureRequest, broker: BrokerProcess) -> Iterator[Callable[[str], Client]]:
+def client_named(request: pytest.FixtureRequest, broker: Barnabas | ApacheKafka) -> Iterator[Callable[[str], Client]]:
     """A client library by its name; each is made once."""
     made: dict[str, Client] = {}
+    bootstrap = f"127.0.0.1:{broker.port}"
 
     def named(name: str) -> Client:
         if name not in made:
             if name == "java":
-                made[name] = JavaClient(broker.bootstrap, request.getfixturevalue("java_driver"))
+                made[name] = JavaClient(bootstrap, request.getfixturevalue("java_driver"))
             else:
-                made[name] = CLIENTS[name](broker.bootstrap)
+                made[name] = CLIENTS[name](bootstrap)
         return made[name]
 
     yield named

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas import Barnabas
 from tests.integration.clients.interface import Client, ProducerRecord
-from tests.support.broker_process import BrokerProcess
 
 PARTITIONS = 10_000
 TOPIC = "many"
@@ -18,10 +18,13 @@ ROOM = 500_000_000
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerProcess]:
+def broker() -> Iterator[Barnabas]:
     """Its tens of thousands of files are in memory where there is room: it is not the disk that is tested here."""
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
-    with tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as folder, BrokerProcess(folder) as process:
+    with (
+        tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as folder,
+        Barnabas(data=folder, journal=False) as process,
+    ):
         yield process
         process.kill()
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas import Barnabas
 from tests.integration.clients.groups import Group, partitions_of
 from tests.integration.clients.interface import Client, GroupConsumer
-from tests.support.broker_process import BrokerProcess
 
 SESSION_TIMEOUT_MS = 2000
 SETTINGS = {"group.min.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
@@ -32,7 +32,7 @@ def two_members(client: Client, topic: str, group: Group) -> list[GroupConsumer]
     return list(group.members)
 
 
-def events(broker: BrokerProcess, group: Group, event: str) -> list[str]:
+def events(broker: Barnabas, group: Group, event: str) -> list[str]:
     """The lines of the broker's log that tell of something that happened to the group."""
     return [line for line in broker.log.splitlines() if f'"{group.name}"' in line and f'"{event}"' in line]
 
@@ -68,7 +68,7 @@ class TestAProcessIsKilled:
             started.kill()
 
     def test_its_session_times_out(
-        self, client: Client, topic: str, group: Group, process: subprocess.Popen[str], broker: BrokerProcess
+        self, client: Client, topic: str, group: Group, process: subprocess.Popen[str], broker: Barnabas
     ):
         assert process.stdout is not None
         assert process.stdout.readline() == "assigned\n"
@@ -86,9 +86,7 @@ class TestAMemberIsNotPolled:
     def client(self, request: pytest.FixtureRequest, client_named) -> Client:
         return client_named(request.param)
 
-    def test_it_leaves_after_max_poll_interval_ms(
-        self, client: Client, topic: str, group: Group, broker: BrokerProcess
-    ):
+    def test_it_leaves_after_max_poll_interval_ms(self, client: Client, topic: str, group: Group, broker: Barnabas):
         hasty = {"max.poll.interval.ms": SESSION_TIMEOUT_MS, "session.timeout.ms": SESSION_TIMEOUT_MS}
         polled = group.join(client, topic)
         group.join(client, topic, settings=hasty)
@@ -136,7 +134,7 @@ def test_a_new_topic_matches_a_pattern(client: Client, topic: str, group: Group)
 
 @pytest.mark.parametrize("returning", ["leader", "follower"])
 def test_a_static_member_comes_back_to_what_it_had(
-    client: Client, topic: str, group: Group, broker: BrokerProcess, returning: str
+    client: Client, topic: str, group: Group, broker: Barnabas, returning: str
 ):
     leader = group.join(client, topic, settings={"group.instance.id": "leader"})
     group.poll_until_shared(partitions_of(topic, count=4))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas import Barnabas
 from protocol.records.batch import read_header
 from protocol.records.compression import CompressionType
 from tests.integration.clients.conftest import EVERY_CLIENT
@@ -19,7 +20,6 @@ from tests.integration.clients.interface import (
     RecordMetadata,
     RecordTooLargeError,
 )
-from tests.support.broker_process import BrokerProcess
 
 NOW = int(time.time() * 1000)
 CODECS: list[Compression] = ["gzip", "snappy", "lz4", "zstd"]
@@ -66,7 +66,7 @@ def test_records_are_written_with_all_sorts_of_acknowledgement(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_from_every_codec(client: Client, topic: str, broker: BrokerProcess, codec: Compression):
+def test_records_come_back_from_every_codec(client: Client, topic: str, broker: Barnabas, codec: Compression):
     missing = client.cannot_compress(codec)
     if missing:
         pytest.skip(missing)

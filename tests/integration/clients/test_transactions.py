@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from barnabas import Barnabas
 from protocol.api import ApiKey
 from tests.integration.clients.groups import Group
 from tests.integration.clients.interface import (
@@ -18,7 +19,6 @@ from tests.integration.clients.interface import (
     TransactionalProducer,
     wait_until,
 )
-from tests.support.broker_process import BrokerProcess
 from tests.support.group_requests import fetch_offsets
 from tests.support.requests import LATEST, list_offsets
 from tests.support.wire import Wire
@@ -74,7 +74,7 @@ def reading(client_named: Callable[[str], Client], request: pytest.FixtureReques
 
 
 @pytest.fixture
-def wire(broker: BrokerProcess) -> Iterator[Wire]:
+def wire(broker: Barnabas) -> Iterator[Wire]:
     with Wire("127.0.0.1", broker.port) as connection:
         yield connection
 
