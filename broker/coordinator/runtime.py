@@ -35,6 +35,7 @@ log = structlog.get_logger()
 # How much is read at a time while a shard is loaded: the loop has its turn in between.
 _LOAD_BYTES: Final = 128 * 1024
 _RECORDS_A_PART: Final = 1000
+_SHORT: Final = 100  # characters of a group's or a transactional id
 _PRODUCERS_FAULT: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
 
 
@@ -290,15 +291,22 @@ class CoordinatorRuntime(Generic[S]):
         return -1 if partition is None else partition.leader_epoch
 
 
-@lru_cache(10_000)
 def partition_of(key: str, partitions: int) -> int:
     """As every client and broker computes it: Java's String.hashCode, without its sign."""
+    # What clients make long is not worth the memory.
+    signed = _remembered_hash_code(key) if len(key) <= _SHORT else _hash_code(key)
+    return (0 if signed == -(2**31) else abs(signed)) % partitions
+
+
+def _hash_code(key: str) -> int:
     value = 0
     utf16 = key.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(utf16), 2):
         value = (31 * value + int.from_bytes(utf16[position : position + 2], "big")) & 0xFFFFFFFF
-    signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == -(2**31) else abs(signed)) % partitions
+    return value - 2**32 if value >= 2**31 else value
+
+
+_remembered_hash_code = lru_cache(10_000)(_hash_code)
 
 
 def whole_batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:

@@ -27,6 +27,8 @@ _TIMES: Final = struct.Struct(">qqB")  # last update, start, count of tagged fie
 _PREVIOUS_PRODUCER_ID: Final = struct.Struct(">BBq")
 _CLIENT_VERSION: Final = struct.Struct(">BBh")
 _NONE: Final = -1
+_SHORT: Final = 100  # characters of an id
+_FEW: Final = 10  # partitions of a transaction
 
 # A record, read: the transactional id, and what is known of it; None if it is forgotten.
 ReadRecord = tuple[str, TransactionMetadata | None]
@@ -41,8 +43,11 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(_key(transactional_id), None, (transactional_id, None))
 
 
-@lru_cache(10_000)
 def _key(transactional_id: str) -> bytes:
+    return _remembered_key(transactional_id) if len(transactional_id) <= _SHORT else _make_key(transactional_id)
+
+
+def _make_key(transactional_id: str) -> bytes:
     return _KEY_VERSION + encode(TransactionLogKey(transactional_id=transactional_id), 0)
 
 
@@ -72,23 +77,23 @@ def _value(metadata: TransactionMetadata) -> bytes:
     if client_version:
         count += 1
         tags += _CLIENT_VERSION.pack(2, 2, client_version)
-    body = b"\0" if state == TransactionState.EMPTY else _packed_partitions(partitions)
+    body = b"\0" if state == TransactionState.EMPTY else _partitions(partitions)
     return b"".join(
         (
             _HEAD.pack(1, producer_id, producer_epoch, timeout_ms, state),
             body,
             _TIMES.pack(last_update_ms, start_ms, count),
             tags,
-            b"",
         )
     )
 
 
-@lru_cache(10_000)
-def _packed_partitions(partitions: frozenset[TopicPartition]) -> bytes:
-    """By topic. A producer writes to the same partitions again and again, so this is remembered."""
-    if not partitions:
-        return b"\1"
+def _partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    return _remembered_partitions(partitions) if len(partitions) <= _FEW else _pack_partitions(partitions)
+
+
+def _pack_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    """By topic."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)
@@ -98,6 +103,11 @@ def _packed_partitions(partitions: frozenset[TopicPartition]) -> bytes:
         out += uvarint(len(name) + 1) + name + uvarint(len(indexes) + 1)
         out += struct.pack(f">{len(indexes)}iB", *indexes, 0)
     return bytes(out)
+
+
+# A producer comes again and again, and writes to the same partitions. What clients make long is not worth the memory.
+_remembered_key = lru_cache(10_000)(_make_key)
+_remembered_partitions = lru_cache(10_000)(_pack_partitions)
 
 
 def read_record(record: CoordinatorRecord) -> ReadRecord | None:
