@@ -10,13 +10,14 @@ BENCHMARKS = {
     "storage": "benchmarks.storage",
     "startup": "benchmarks.startup",
     "groups": "benchmarks.groups",
+    "observers": "benchmarks.observers",
     "broker": "benchmarks.broker.run",
     "spark": "benchmarks.spark",
 }
 # Those that take long, and run only when they are named.
 BY_NAME_ONLY = ["spark"]
 # Those whose `main` takes `quick`, to do less of everything.
-HAVE_QUICK = ["storage", "groups", "broker", "spark"]
+HAVE_QUICK = ["storage", "groups", "observers", "broker", "spark"]
 
 
 def main(arguments: list[str]) -> None:
