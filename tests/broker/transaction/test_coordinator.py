@@ -143,6 +143,20 @@ async def test_which_partitions_are_part_of_a_transaction(client):
     assert verify("", *producer, [("t", 0)]) == {("t", 0): ErrorCode.INVALID_REQUEST}
 
 
+async def test_where_everything_waits_for_the_disk_an_end_does_too(tmp_path):
+    """Each step is on disk before the next; a client still need not come again."""
+    async with coordinating(tmp_path, log_flush_interval_messages=1) as client:
+        producer = await client.begun(("t", 0), ("t", 1))
+        for _ in range(3):
+            error, *producer = await client.end(producer)
+            assert error == ErrorCode.NONE
+            assert set((await client.add(producer, ("t", 0), ("t", 1), version=5)).values()) == {ErrorCode.NONE}
+        assert await client.init() == (ErrorCode.NONE, producer[0], producer[1] + 2)
+        log = partition(client.broker, STATE).log
+        assert log.recovery_point == log.high_watermark == log.end_offset
+        assert [commit for commit, *_ in markers(client.broker, 1)] == [True, True, True, False]
+
+
 # --- restarts ---
 
 
