@@ -1,12 +1,15 @@
 """Decide, append, replay, answer: with a shard that keeps a list, in a partition of a real broker."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
-from broker.coordinator.decision import CoordinatorRecord, Decision
+from broker.coordinator.decision import CoordinatorRecord, Decision, ProducerIdAndEpoch
 from broker.coordinator.runtime import CoordinatorRuntime, partition_of, whole_batches
+from broker.coordinator.transactional import InTransaction, TransactionEnd
+from broker.transaction.markers import Marker
 from protocol.errors import ErrorCode, ProtocolError
 from storage.errors import LogFailure
 from tests.storage.support import FaultyFileSystem, batch, bytes_of, read_all
@@ -126,6 +129,67 @@ async def test_what_cannot_be_appended_is_not_replayed(tmp_path):
             assert carry_out(runtime, (b"k", b"1")) == [ErrorCode.NOT_COORDINATOR]
         disk.write_error = None
         assert runtime.shards[0].replayed == []
+
+
+# --- transactions ---
+
+
+async def end_transaction(broker, producer_id, committed):
+    """What a transaction's coordinator writes, and how the run-time hears of it in a partition of its own."""
+    done = asyncio.get_running_loop().create_future()
+    broker.transaction_markers.write(Marker(producer_id, 0, 0, committed, [("c", 0)]), done.set_result)
+    await done
+
+
+async def test_records_of_a_transaction_are_written_and_replayed_as_such(broker):
+    runtime = loaded(broker)
+    decision = Decision([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 3))
+    runtime.carry_out(0, decision)
+    assert runtime.shards[0].replayed == [InTransaction(7, b"1")]
+    log = partition(broker, "c").log
+    ((_, header),) = whole_batches(memoryview(bytes_of(log.read(0, 1000, upper_bound=log.end_offset))))
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, -1)
+    assert header.is_transactional
+    assert log.last_stable_offset == 0
+
+
+async def test_a_producer_whose_epoch_is_over_is_told_so(broker):
+    runtime = loaded(broker)
+    told = []
+    for epoch in (3, 2):
+        runtime.carry_out(0, Decision([CoordinatorRecord(b"k", b"1")], told.append, ProducerIdAndEpoch(7, epoch)))
+    assert told == [ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert len(runtime.shards[0].replayed) == 1
+
+
+async def test_loading_replays_transactions_and_their_ends(broker):
+    runtime = loaded(broker)
+    runtime.carry_out(0, Decision([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 0)))
+    carry_out(runtime, (b"k", b"2"))
+    await end_transaction(broker, 7, committed=True)
+    runtime.carry_out(0, Decision([CoordinatorRecord(b"k", b"3")], producer=ProducerIdAndEpoch(8, 0)))
+    await end_transaction(broker, 8, committed=False)
+    assert loaded(broker).shards[0].replayed == [
+        InTransaction(7, b"1"),
+        b"2",
+        TransactionEnd(7, committed=True),
+        InTransaction(8, b"3"),
+        TransactionEnd(8, committed=False),
+    ]
+
+
+async def test_an_end_that_comes_while_a_shard_is_loaded_is_replayed_once(broker):
+    runtime_before = loaded(broker)
+    runtime_before.carry_out(0, Decision([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 0)))
+    worker = HeldWorker()
+    runtime = runtime_of(broker, worker)
+    runtime.load()
+    await end_transaction(broker, 7, committed=True)
+    runtime.end_transaction(0, TransactionEnd(7, committed=True))  # what is being loaded finds it in the log
+    worker.finish()
+    assert runtime.shards[0].replayed == [InTransaction(7, b"1"), TransactionEnd(7, committed=True)]
+    runtime.end_transaction(0, TransactionEnd(8, committed=False))
+    assert runtime.shards[0].replayed[-1] == TransactionEnd(8, committed=False)
 
 
 async def test_what_need_not_be_true_all_at_once_is_appended_in_parts(broker, monkeypatch):
