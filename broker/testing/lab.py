@@ -6,7 +6,10 @@ answer passes the faults first, so that the watchers see what the client will se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import structlog
 
 from broker.server.observe import Exchange, install, uninstall
 from broker.testing.exchange_notes import Notes
@@ -21,6 +24,8 @@ from protocol.schema import Message
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.server.connection import Connection
+
+log = structlog.get_logger()
 
 
 class Lab:
@@ -55,32 +60,32 @@ class Lab:
     def arrived(self, exchange: Exchange) -> None:
         exchange.notes = Notes(self._subjects(exchange.message))
         if self.journal.on:
-            self.journal.arrived(exchange)
+            _safely(self.journal.arrived, exchange)
         if self.strict.on:
-            self.strict.arrived(exchange)
+            _safely(self.strict.arrived, exchange)
         self.faults.arrived(exchange)
 
     def answered(self, exchange: Exchange, answer: Message | None) -> None:
         self.faults.answered(exchange, answer)
 
     def abandoned(self, exchange: Exchange, reason: str | None) -> None:
-        self.journal.abandoned(exchange, reason)
+        _safely(self.journal.abandoned, exchange, reason)
 
     def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
         if self.journal.on:
-            self.journal.misunderstood(connection, error)
+            _safely(self.journal.misunderstood, connection, error)
         if self.strict.on:
-            self.strict.misunderstood(connection, error)
+            _safely(self.strict.misunderstood, connection, error)
 
     # --- where the faults let go ---
 
     def proceed(self, exchange: Exchange) -> None:
         exchange.proceed()
-        self.journal.proceeded(exchange)
+        _safely(self.journal.proceeded, exchange)
 
     def deliver(self, exchange: Exchange, answer: Message | None) -> None:
-        self.strict.answered(exchange, answer)
-        self.journal.answered(exchange, answer)
+        _safely(self.strict.answered, exchange, answer)
+        _safely(self.journal.answered, exchange, answer)
         exchange.send(answer)
 
     def _subjects(self, message: Message) -> Subjects:
@@ -96,3 +101,11 @@ class Lab:
     def _name_of(self, topic_id: bytes) -> str | None:
         topic = self._broker.cluster.topic_by_id(topic_id)
         return topic.name if topic is not None else None
+
+
+def _safely(watch: Callable[..., None], *arguments: object) -> None:
+    """Whoever only watches must not change what clients see, not even by failing."""
+    try:
+        watch(*arguments)
+    except Exception:
+        log.exception("a watcher failed")
