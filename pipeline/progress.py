@@ -144,7 +144,7 @@ class PlainDisplay:
         lag = ", ".join(f"{topic} {behind}" for topic, behind in state.lag.items())
         self._console.print(
             f"{state.name}: batch {state.batch}, {state.rows_in} rows read, "
-            f"{state.rows_per_second:.0f} rows/s, lag: {lag or '-'}",
+            f"{state.rows_per_second:.0f} rows/s, {state.busy_ms / 1000:.1f} s, lag: {lag or '-'}",
             highlight=False,
             soft_wrap=True,
         )

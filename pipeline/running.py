@@ -135,7 +135,8 @@ def _run(ready: Ready, board: Board, display: Display, console: Console, once: b
             _take_final_progress(started, board)
     finally:
         _stop(started, queries)
-        session.streams.removeListener(listener)
+        with suppress(Exception):  # Java may be gone; what is under way to be raised says so
+            session.streams.removeListener(listener)
     return Outcome(board.states)
 
 

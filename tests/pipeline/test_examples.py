@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ pytest.importorskip("pyspark")
 from pipeline.file import load
 from pipeline.running import run
 from tests.pipeline.topics import Topics
+from tests.support.apache_kafka import ApacheKafka, unavailable
 
 pytestmark = pytest.mark.spark
 
@@ -22,12 +24,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 @pytest.fixture
 def example(broker, spark, tmp_path):
     """Run an example over all that is there."""
+    return partial(run_example, broker.bootstrap, spark, tmp_path)
 
-    def run_example(name):
-        overrides = [("bootstrap", broker.bootstrap), ("checkpoint", str(tmp_path / name))]
-        return run(load(EXAMPLES / f"{name}.yaml", overrides), once=True, spark=spark)
 
-    return run_example
+def run_example(bootstrap, spark, folder, name):
+    overrides = [("bootstrap", bootstrap), ("checkpoint", str(folder / name))]
+    return run(load(EXAMPLES / f"{name}.yaml", overrides), once=True, spark=spark)
 
 
 def test_word_count(broker, example):
@@ -100,3 +102,18 @@ def test_copy_goes_on_where_it_was(broker, example):
     assert Counter(message.value().decode() for message in copies) == {f"order {n} (copied)": 1 for n in range(120)}
     assert all(message.value().decode() == f"order {message.key().decode()} (copied)" for message in copies)
     assert [message.headers() for message in copies].count(headers) == 100
+
+
+@pytest.mark.java
+def test_copy_on_apache_kafka(spark, tmp_path):
+    reason = unavailable()
+    if reason:
+        pytest.skip(reason)
+    with ApacheKafka() as kafka:
+        topics = Topics(kafka.bootstrap)
+        topics.create(orders=2)
+        topics.fill("orders", [(str(n), f"order {n}") for n in range(50)])
+        run_example(kafka.bootstrap, spark, tmp_path, "copy")
+        topics.fill("orders", [(str(n), f"order {n}") for n in range(50, 60)])
+        run_example(kafka.bootstrap, spark, tmp_path, "copy")
+        assert Counter(topics.values("orders-copied")) == {f"order {n} (copied)": 1 for n in range(60)}

@@ -1,8 +1,8 @@
-"""Exactly once, proved by SIGKILL: the driver's Java, a Python worker or the broker dies at a marked point, and the
+"""Exactly once, proved by SIGKILL: the driver, its Java, a Python worker or the broker dies at a marked point, and the
 output at read_committed has every row once.
 
 Every run is a process of its own (`barnabas pipeline run --once`), started again until it ends well. In CI a selection
-runs; BARNABAS_ALL_KILLS=1 runs every point with every victim.
+of the points runs; BARNABAS_ALL_KILLS=1 takes every point with every victim.
 """
 
 import json
@@ -20,140 +20,107 @@ pytest.importorskip("pyspark")
 from pipeline.sinks.crashes import BATCH_POINTS, STAGE_POINTS, TASK_BATCH_POINTS, TASK_POINTS, VARIABLE
 from tests.pipeline.topics import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_is_here")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_is_here"), pytest.mark.timeout(1800)]
 
 ALL = os.environ.get("BARNABAS_ALL_KILLS") == "1"
-RECORDS = 200
+BATCH = 50
 
-STATELESS = """\
+STATELESS = f"""\
 name: stateless
 sources:
-  numbers: {topic: numbers, value: text, max_records_per_batch: 100}
+  numbers: {{topic: numbers, value: text, max_records_per_batch: {BATCH}}}
 transforms:
   doubled: |
     SELECT CAST(CAST(value AS INT) * 2 AS STRING) AS value, _topic, _partition, _offset FROM numbers
 sinks:
-  out: {from: doubled, topic: out, format: text, way: per-task, transaction_timeout: 30}
+  out: {{from: doubled, topic: out, format: text, way: per-task, transaction_timeout: 30}}
 checkpoint: checkpoint
 """
-STATEFUL = """\
+STATEFUL = f"""\
 name: stateful
 sources:
-  numbers: {topic: numbers, value: text, max_records_per_batch: 100}
+  numbers: {{topic: numbers, value: text, max_records_per_batch: {BATCH}}}
 transforms:
   counted: SELECT CAST(value AS INT) % 10 AS digit, count(*) AS count FROM numbers GROUP BY CAST(value AS INT) % 10
 sinks:
-  out: {from: counted, topic: out, mode: update, transaction_timeout: 30}
+  out: {{from: counted, topic: out, mode: update, transaction_timeout: 30}}
 checkpoint: checkpoint
-spark: {spark.sql.shuffle.partitions: 1}
+spark: {{spark.sql.shuffle.partitions: 1}}
 """
 
 
 class Kills:
-    """Runs a pipeline again and again, with one victim a run, until it has ended well."""
+    """Runs a pipeline again and again over the same records, with victims on the way."""
 
-    def __init__(self, broker, folder: Path, text: str) -> None:
+    def __init__(self, broker, folder: Path, text: str, *, batches: int, partitions: int) -> None:
         self.broker = broker
         self.folder = folder
+        self.records = batches * BATCH
         (folder / "pipeline.yaml").write_text(text)
         self.topics = Topics(broker.bootstrap)
-        self.topics.create(numbers=2, out=2)
-        self.topics.fill("numbers", [(str(n), str(n)) for n in range(RECORDS)])
+        self.topics.create(numbers=partitions, out=2)
+        self.topics.fill("numbers", [(str(n), str(n)) for n in range(self.records)])
         self.runs = 0
 
-    def run(self, point: str | None = None, victim: str = "self") -> tuple[int, str]:
-        """One run; the victim dies when the point is reached for the first time."""
+    def run(self, *victims: tuple[str, str]) -> tuple[int, str]:
+        """One run; each victim dies when its point is reached for the first time."""
         self.runs += 1
         environment = dict(os.environ)
-        fired = self.folder / f"fired-{self.runs}"
-        if point is not None:
-            environment[VARIABLE] = f"{point} {victim} {fired}"
+        fired = {point: self.folder / f"{self.runs}-{point}" for point, _ in victims}
+        if victims:
+            environment[VARIABLE] = ";".join(f"{point} {victim} {fired[point]}" for point, victim in victims)
         # Tasks may be tried again, as on a cluster: the death of a Python worker need not end the run.
-        command = [
-            sys.executable,
-            "-m",
-            "broker.cli",
-            "pipeline",
-            "run",
-            "pipeline.yaml",
-            "--once",
-            "--master",
-            "local[2,3]",
-        ]
-        command += ["--set", f"bootstrap={self.broker.bootstrap}"]
+        command = [sys.executable, "-m", "broker.cli", "pipeline", "run", "pipeline.yaml", "--once"]
+        command += ["--master", "local[2,8]", "--set", f"bootstrap={self.broker.bootstrap}"]
         log = self.folder / f"run-{self.runs}.log"
         with log.open("w") as output:
             done = subprocess.run(command, cwd=self.folder, env=environment, stdout=output, stderr=output, timeout=280)
         said = log.read_text()
-        if point is not None:
-            assert fired.exists(), f"{point} was never reached:\n{said}"
+        for point, file in fired.items():
+            assert file.exists(), f"{point} was never reached:\n{said}"
         return done.returncode, said
 
-    def run_to_the_end(self) -> None:
-        status, said = self.run()
+    def run_to_the_end(self, *victims: tuple[str, str]) -> None:
+        status, said = self.run(*victims)
         assert status == 0, said
 
 
 def check_stateless(kills: Kills) -> None:
     found = Counter(int(value) for value in kills.topics.values("out"))
-    assert found == {2 * n: 1 for n in range(RECORDS)}
+    assert found == {2 * n: 1 for n in range(kills.records)}
 
 
 def check_stateful(kills: Kills) -> None:
-    """Two batches of a hundred: every digit's count is written once a batch, ten and then twenty."""
+    """Every batch has all digits equally often, and writes the new count of each of them once."""
     found = Counter((row["digit"], row["count"]) for row in map(json.loads, kills.topics.values("out")))
-    assert found == {(digit, count): 1 for digit in range(10) for count in (10, 20)}
-    staged = list((kills.folder / "checkpoint" / "staging").rglob("*"))
-    assert not [each for each in staged if each.is_file()], "staged files were left behind"
+    each = BATCH // 10
+    assert found == {(digit, count): 1 for digit in range(10) for count in range(each, kills.records // 10 + 1, each)}
+    staged = [each for each in (kills.folder / "checkpoint" / "staging").rglob("*") if each.is_file()]
+    assert not staged, "staged files were left behind"
 
 
-def chosen(points, in_ci):
-    return points if ALL else [point for point in points if point in in_ci]
-
-
-@pytest.mark.parametrize("point", chosen(TASK_POINTS, ["task-offsets-sent", "task-committed"]))
-def test_per_task_survives_the_death_of_a_python_worker(broker, tmp_path, point):
-    kills = Kills(broker, tmp_path, STATELESS)
-    status, said = kills.run(point, "self")
-    assert status == 0, said  # the task was tried again
+def test_a_transaction_a_task(broker, tmp_path):
+    points = (*TASK_POINTS, *TASK_BATCH_POINTS) if ALL else ("task-committed",)
+    kills = Kills(broker, tmp_path, STATELESS, batches=len(points) + 2, partitions=2)
+    for point in points:
+        status, said = kills.run((point, "jvm"))
+        assert status != 0
+        assert "Java process is gone" in said
+    # Python workers may die at every point in one run: their tasks are tried again.
+    kills.run_to_the_end(*((point, "self") for point in TASK_POINTS))
     check_stateless(kills)
 
 
-@pytest.mark.parametrize("point", chosen((*TASK_POINTS, *TASK_BATCH_POINTS), ["task-committed"]))
-def test_per_task_survives_the_death_of_the_jvm(broker, tmp_path, point):
-    kills = Kills(broker, tmp_path, STATELESS)
-    status, said = kills.run(point, "jvm")
-    assert status != 0
-    assert "Java process is gone" in said
-    kills.run_to_the_end()
-    check_stateless(kills)
-
-
-@pytest.mark.parametrize("point", chosen(STAGE_POINTS, []))
-def test_per_batch_survives_the_death_of_a_python_worker(broker, tmp_path, point):
-    kills = Kills(broker, tmp_path, STATEFUL)
-    status, said = kills.run(point, "self")
-    assert status == 0, said
-    check_stateful(kills)
-
-
-@pytest.mark.parametrize("victim", ["jvm", "self"])
-@pytest.mark.parametrize("point", chosen(BATCH_POINTS, []))
-def test_per_batch_survives_the_death_of_the_driver(broker, tmp_path, point, victim):
-    kills = Kills(broker, tmp_path, STATEFUL)
-    status, _ = kills.run(point, victim)
-    assert status != 0
-    kills.run_to_the_end()
-    check_stateful(kills)
-
-
-@pytest.mark.skipif(ALL, reason="the points are tested one by one")
-def test_per_batch_survives_one_death_after_another(broker, tmp_path):
-    kills = Kills(broker, tmp_path, STATEFUL)
-    for point, victim in (("batch-offsets-sent", "jvm"), ("batch-committed", "self")):
-        status, said = kills.run(point, victim)
+def test_a_transaction_a_batch(broker, tmp_path):
+    if ALL:
+        victims = [(point, victim) for point in BATCH_POINTS for victim in ("jvm", "self")]
+    else:
+        victims = [("batch-offsets-sent", "jvm"), ("batch-committed", "self")]
+    kills = Kills(broker, tmp_path, STATEFUL, batches=len(victims) + 2, partitions=1)
+    for victim in victims:
+        status, said = kills.run(victim)
         assert status != 0, said
-    kills.run_to_the_end()
+    kills.run_to_the_end(*((point, "self") for point in STAGE_POINTS))
     check_stateful(kills)
 
 
@@ -167,7 +134,7 @@ def test_per_batch_survives_one_death_after_another(broker, tmp_path):
     ],
 )
 def test_the_death_of_the_broker(broker, tmp_path, text, point, check):
-    kills = Kills(broker, tmp_path, text)
+    kills = Kills(broker, tmp_path, text, batches=2, partitions=1)
     dead = broker.process
 
     def start_again() -> None:
@@ -177,8 +144,8 @@ def test_the_death_of_the_broker(broker, tmp_path, text, point, check):
 
     restart = threading.Thread(target=start_again, daemon=True)
     restart.start()
-    status, _ = kills.run(point, str(dead.pid))
+    status, _ = kills.run((point, str(dead.pid)))
     restart.join(60)
-    if status != 0:
+    if status != 0:  # the broker may be away for longer than Spark's own client waits
         kills.run_to_the_end()
     check(kills)
