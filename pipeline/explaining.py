@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from pipeline.bounded import NoAnswerError
 from pipeline.errors import PipelineError
@@ -73,7 +73,8 @@ def explained(error: BaseException, pipeline: Pipeline, log: Path | str | None) 
         text = "_TIMED_OUT"
     _append(log, text)
     where = f" (all of it: {log})" if log is not None else ""
-    if isinstance(error, Py4JNetworkError | ConnectionError):
+    # What Java itself raised is a Py4JJavaError (or one of Spark's); the others mean that Java did not answer.
+    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
         return PipelineError(
             "Spark's Java process is gone (killed, or out of memory); start the pipeline again: it goes on where it was"
             + where

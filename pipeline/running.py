@@ -5,6 +5,9 @@ run(load("orders.yaml"), once=True)
 
 from __future__ import annotations
 
+import logging
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -107,6 +110,8 @@ def prepared(pipeline: Pipeline, *, master: str | None = None, spark: SparkSessi
             owner = spark
         log = log_file(owner)
         identity = checkpoint.check(pipeline.name, cluster.cluster_id, owner)
+        # Py4J prints a trace of its own for every call that Java does not answer; what that means is said by us.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         # Views, settings and listeners of a session of its own end with it: runs do not meet.
         session = owner.newSession()
         if spark is not None:
@@ -131,17 +136,42 @@ def _run(ready: Ready, board: Board, display: Display, console: Console, once: b
             for query in queries:
                 board.add(query.name, query.how)
                 started.append(query.start(ready.checkpoint, pipeline.trigger, once))
-            _wait(started, board, maker, None if seconds is None else time.monotonic() + seconds)
+            with _interrupts() as interrupted:
+                _wait(started, board, maker, None if seconds is None else time.monotonic() + seconds, interrupted)
             _take_final_progress(started, board)
     finally:
         _stop(started, queries)
         with suppress(Exception):  # Java may be gone; what is under way to be raised says so
             session.streams.removeListener(listener)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
     return Outcome(board.states)
 
 
-def _wait(started: list[StreamingQuery], board: Board, maker: Queries, deadline: float | None) -> None:
-    """Until every query has ended, one has failed, or the time is up."""
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set the event. Raised in the middle of a call to Java they would leave that call half done."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(each, lambda number, frame: interrupted.set()) for each in signals]
+    try:
+        yield interrupted
+    finally:
+        for each, handler in zip(signals, previous, strict=True):
+            signal.signal(each, handler)
+
+
+def _wait(
+    started: list[StreamingQuery],
+    board: Board,
+    maker: Queries,
+    deadline: float | None,
+    interrupted: threading.Event,
+) -> None:
+    """Until every query has ended, one has failed, the time is up, or somebody interrupts."""
     while True:
         active = []
         for query in started:
@@ -149,7 +179,7 @@ def _wait(started: list[StreamingQuery], board: Board, maker: Queries, deadline:
                 active.append(query)
             else:
                 _raise_failure(query, maker)
-        if not active or (deadline is not None and time.monotonic() >= deadline):
+        if not active or interrupted.is_set() or (deadline is not None and time.monotonic() >= deadline):
             return
         board.something_ended.wait(0.2)
         board.something_ended.clear()
