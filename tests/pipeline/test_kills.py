@@ -112,11 +112,13 @@ def test_a_transaction_a_task(broker, tmp_path):
     check_stateless(kills)
 
 
-def test_a_transaction_a_batch(broker, tmp_path):
-    if ALL:
-        victims = [(point, victim) for point in BATCH_POINTS for victim in ("jvm", "self")]
-    else:
-        victims = [("batch-offsets-sent", "jvm"), ("batch-committed", "self")]
+@pytest.mark.parametrize(
+    "victims",
+    [[(point, victim) for point in BATCH_POINTS] for victim in ("jvm", "self")]
+    if ALL
+    else [[("batch-offsets-sent", "jvm"), ("batch-committed", "self")]],
+)
+def test_a_transaction_a_batch(broker, tmp_path, victims):
     kills = Kills(broker, tmp_path, STATEFUL, batches=len(victims) + 2, partitions=1)
     for victim in victims:
         status, said = kills.run(victim)
