@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 from pathlib import Path
@@ -76,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
             return show_plan(pipeline, options.master)
         from pipeline.running import run as run_pipeline
 
+        # Py4J logs a trace for every call that Java does not answer; what that means is told in a sentence.
+        logging.basicConfig(handlers=[logging.NullHandler()])
         with terminated_like_interrupted():
             run_pipeline(
                 pipeline,
