@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 _TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
+_EVERY_ADDRESS: Final = ("", "0.0.0.0", "::", "[::]")
 _SECONDS_TO_READY: Final = 60.0
 _SECONDS_TO_END: Final = 30.0
 
@@ -84,8 +85,9 @@ class Barnabas:
 
     @property
     def bootstrap_servers(self) -> str:
-        """HOST:PORT, for clients."""
-        return f"{self._host}:{self.port}"
+        """HOST:PORT, for clients on this machine."""
+        host = "127.0.0.1" if self._host in _EVERY_ADDRESS else self._host
+        return f"{host}:{self.port}"
 
     @property
     def port(self) -> int:
