@@ -97,10 +97,6 @@ class Wire:
         except OSError:
             self.closed = True  # what the broker had to say before is still there to be read
 
-    def end(self) -> None:
-        """Say that nothing more will be sent, and stay for what is still to come."""
-        self._socket.shutdown(socket.SHUT_WR)
-
     # --- receiving ---
 
     def ask(self, key: ApiKey, message: Message, version: int) -> Any:

@@ -47,7 +47,7 @@ def test_a_list_needs_no_broker(capsys):
 
 def test_a_name_that_no_check_has(capsys):
     assert main(["conformance", "--only", "bogus"]) == 2
-    assert capsys.readouterr().err == "no check is called bogus; --list has their names\n"
+    assert capsys.readouterr().err == "barnabas: no check is called bogus; --list has their names\n"
 
 
 def test_nobody_there(capsys):

@@ -9,7 +9,7 @@ from broker.cli.conformance import requests
 from broker.cli.conformance.catalogue import Room
 from broker.cli.conformance.probe import Probe
 from broker.cli.conformance.rooms.api_versions import SOFTWARE
-from broker.cli.conformance.wire import framed
+from broker.cli.conformance.wire import CLIENT_ID, framed
 from protocol.api import ApiKey, request_header_version
 from protocol.encoder import encode
 from protocol.headers import RequestHeader
@@ -188,7 +188,7 @@ def unknown_tags(probe: Probe) -> None:
     wire = probe.connect()
     version = probe.version(ApiKey.METADATA)
     plain = wire.frame(ApiKey.METADATA, NO_TOPICS, version)[4:]
-    header_size = len(_header(ApiKey.METADATA, version)) - len("frames") + len("barnabas-conformance")
+    header_size = len(_header(ApiKey.METADATA, version)) - len("frames") + len(CLIENT_ID)
     tags = b"\x02" + b"\xe8\x07\x03abc" + b"\xe9\x07\x00"  # two fields: tag 1000 with 3 bytes, tag 1001 with none
     header, body = plain[:header_size], plain[header_size + 1 : -1]
     wire.send_bytes(framed(header + tags + body + tags))

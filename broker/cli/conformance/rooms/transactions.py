@@ -37,7 +37,7 @@ def both(name: str, stands_on: str = "", *needs: str, offsets: bool = False) -> 
             room.add(
                 f"{flow.name}-{name}",
                 f"{rule} ({flow.title})",
-                f"{flow.kip}; {stands_on}" if stands_on else flow.kip,
+                flow.kip if stands_on in ("", flow.kip) else f"{flow.kip}; {stands_on}",
                 partial(body, flow),
                 dict(map(parse_need, all_needs)),
                 flow.features,
@@ -172,7 +172,7 @@ def one_after_the_other(flow: Flow, probe: Probe) -> None:
     probe.expect("the values", _values(probe, topic, COMMITTED), [b"0", b"2"])
 
 
-@both("zombie-fenced", "KIP-447")
+@both("zombie-fenced", "KIP-98")
 def zombie_fenced(flow: Flow, probe: Probe) -> None:
     """After another producer has taken over the transactional id, the former one can neither write nor commit."""
     topic, before = probe.topic(), _producer(probe, flow)
