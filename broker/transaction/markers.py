@@ -46,16 +46,12 @@ class TransactionMarkers:
     def write(self, marker: Marker, done: Done) -> None:
         """Append the marker to its partitions, and tell what became of it in each when it is committed in all.
 
-        It is written at the end of this turn of the loop, or by `flush`. A partition that is no more, or that is
-        deleted meanwhile, needs no marker.
+        It is written at the end of this turn of the loop. A partition that is no more, or that is deleted meanwhile,
+        needs no marker.
         """
         names = dict.fromkeys(marker.partitions)
         found = [partition for name in names if (partition := self._replicas.find(*name)) is not None]
         _Write(self._offsets, marker, done).begin(found, self._replicas.clock.now_ms())
-
-    def flush(self) -> None:
-        """Write now what is to be appended at the end of this turn, one write a partition."""
-        self._replicas.append_due()
 
 
 class _Write:

@@ -138,16 +138,10 @@ class TestWrites:
         assert isinstance(result, InvalidTransactionState)
         assert part.log.last_stable_offset == part.log.end_offset == 1
 
-    async def test_they_need_not_wait_for_the_end_of_the_turn(self, broker):
-        future = start(broker, marker(0))
-        assert not future.done()
-        broker.transaction_markers.flush()
-        assert future.result() == {("t", 0): ErrorCode.NONE}
-
     async def test_what_is_done_then_may_write_the_next(self, broker):
         futures = []
         broker.transaction_markers.write(marker(0), lambda _: futures.append(start(broker, marker(0, 1))))
-        broker.transaction_markers.flush()
+        broker.replicas.append_due()
         assert await futures[0] == {("t", 0): ErrorCode.NONE, ("t", 1): ErrorCode.NONE}
 
     async def test_done_is_told_when_the_marker_is_committed(self, tmp_path):
