@@ -32,6 +32,7 @@ DEPENDENCIES = (
     f"org.apache.kafka:kafka-tools:{VERSION}",
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",  # without it the broker says nothing, not even why it stopped
 )
+STREAMS = (f"org.apache.kafka:kafka-streams:{VERSION}", DEPENDENCIES[-1])
 
 TOOLS = {
     "kafka-configs": "kafka.admin.ConfigCommand",
@@ -100,17 +101,17 @@ def java() -> str:
 
 
 @cache
-def libraries() -> Path:
+def libraries(dependencies: Sequence[str] = DEPENDENCIES) -> Path:
     """The folder with the jars, downloaded by the first process that wants it while others wait for that one."""
     folder = cache_directory() / f"apache-kafka-{VERSION}"
     folder.mkdir(parents=True, exist_ok=True)
     # Named by what it was made from, so that another list of dependencies never meets these jars.
-    libs = folder / f"libs-{hashlib.sha256(pom().encode()).hexdigest()[:12]}"
+    libs = folder / f"libs-{hashlib.sha256(pom(dependencies).encode()).hexdigest()[:12]}"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not libs.exists():
             with tempfile.TemporaryDirectory(dir=folder, prefix="download-") as work:
-                download(Path(work)).rename(libs)
+                download(Path(work), dependencies).rename(libs)
     return libs
 
 
@@ -121,11 +122,11 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "barnabas"
 
 
-def download(work: Path) -> Path:
+def download(work: Path, dependencies: Sequence[str] = DEPENDENCIES) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise JavaUnavailableError(f"Maven is needed to download Apache Kafka {VERSION}, and there is no mvn command")
-    (work / "pom.xml").write_text(pom())
+    (work / "pom.xml").write_text(pom(dependencies))
     done = subprocess.run(
         [maven, "-q", "-B", "--strict-checksums", "dependency:copy-dependencies", "-DoutputDirectory=libs"],
         cwd=work,
@@ -139,23 +140,28 @@ def download(work: Path) -> Path:
     return work / "libs"
 
 
-def pom() -> str:
-    dependencies = "".join(
+def pom(dependencies: Sequence[str] = DEPENDENCIES) -> str:
+    described = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
             *name.split(":")
         )
-        for name in DEPENDENCIES
+        for name in dependencies
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>barnabas</groupId><artifactId>apache-kafka</artifactId><version>1</version>"
-        f"<dependencies>{dependencies}</dependencies></project>"
+        f"<dependencies>{described}</dependencies></project>"
     )
 
 
-def java_command(program: str | Path, *arguments: str, jvm_options: Sequence[str] = SHORT_LIVED) -> list[str]:
+def java_command(
+    program: str | Path,
+    *arguments: str,
+    jvm_options: Sequence[str] = SHORT_LIVED,
+    dependencies: Sequence[str] = DEPENDENCIES,
+) -> list[str]:
     """The command line that runs a main class of Kafka's jars (a string) or a Java source file (a path)."""
-    libs = libraries()
+    libs = libraries(dependencies)
     log4j = f"-Dlog4j2.configurationFile={libs / 'log4j2.properties'}"
     return [java(), *jvm_options, log4j, "-cp", f"{libs}/*", str(program), *arguments]
 

@@ -33,10 +33,15 @@ def second_broker(folder):
     return BrokerProcess(folder, settings=SETTINGS)
 
 
+def data_of(broker):
+    return broker.data_directory if isinstance(broker, ApacheKafka) else broker.data
+
+
 @pytest.fixture(scope="package")
 def brokers(tmp_path_factory):
     with ApacheKafka(SETTINGS) as kafka, second_broker(tmp_path_factory.mktemp("data")) as barnabas:
         sides = SideBySide(TransactionSide(kafka.port), TransactionSide(barnabas.port))
+        sides.kafka.data, sides.barnabas.data = data_of(kafka), data_of(barnabas)
         for side in (sides.kafka, sides.barnabas):
             side.begin("first", 0)
             side.until(lambda side=side: side.ask(ApiKey.FIND_COORDINATOR, group_requests.find_coordinator(0, "g"), 0))
