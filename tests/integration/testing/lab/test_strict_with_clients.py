@@ -1,9 +1,6 @@
 """Stock clients keep to the rules: strict mode has nothing to report of any of them."""
 
-import uuid
-
 import pytest
-from confluent_kafka import Producer as ConfluentProducer
 
 from tests.integration.clients.interface import ProducerRecord
 
@@ -53,48 +50,22 @@ def test_a_coordinator_that_moves(broker, client, topic, group):
     group.poll_until_shared({(topic, 0)})
 
 
-def test_transactions_of_librdkafka(broker, topic):
-    producer = ConfluentProducer(
-        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"tx-{uuid.uuid4()}"}
-    )
-    producer.init_transactions(60)
-    for commit in (True, False, True):
-        producer.begin_transaction()
-        for number in range(50):
-            producer.produce(topic, b"%d" % number)
-        if commit:
-            producer.commit_transaction(60)
-        else:
-            producer.abort_transaction(60)
-
-
-def test_transactions_of_kafka_python(broker, topic):
-    from kafka import KafkaProducer
-
-    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id=f"tx-{uuid.uuid4()}")
-    producer.init_transactions()
-    for commit in (True, False, True):
-        producer.begin_transaction()
-        for number in range(50):
-            producer.send(topic, b"%d" % number)
-        if commit:
-            producer.commit_transaction()
-        else:
-            producer.abort_transaction()
-    producer.close()
-
-
-async def test_transactions_of_aiokafka(broker, topic):
-    from aiokafka import AIOKafkaProducer
-
-    producer = AIOKafkaProducer(
-        bootstrap_servers=broker.bootstrap_servers, transactional_id=f"tx-{uuid.uuid4()}", client_id="aio"
-    )
-    await producer.start()
-    try:
-        for _ in range(3):
-            async with producer.transaction():
-                for number in range(50):
-                    await producer.send(topic, b"%d" % number)
-    finally:
-        await producer.stop()
+def test_transactions(broker, client, topic, group):
+    """Committed and aborted ones, with offsets in them, and a producer that is fenced by the next."""
+    client.write(topic, ProducerRecord(b"in"))
+    member = group.join(client, topic)
+    group.poll_until_shared({(topic, 0)})
+    name = f"transaction-of-{topic}"
+    with client.transactional_producer(name) as producer:
+        for _ in range(2):
+            producer.begin()
+            producer.send(topic, [ProducerRecord(b"%d" % number) for number in range(20)])
+            producer.send_offsets({(topic, 0): 1}, member)
+            producer.commit()
+        producer.begin()
+        producer.send(topic, [ProducerRecord(b"lost")])
+        producer.abort()
+        with client.transactional_producer(name) as heir:
+            heir.begin()
+            heir.send(topic, [ProducerRecord(b"mine")])
+            heir.commit()
