@@ -28,7 +28,7 @@ def test_what_was_seen_instead_is_said(broker, client_named, topic):
     assert str(caught.value).startswith(expected)
     assert f"; {topic}-0; answered;" in str(caught.value)
     with pytest.raises(AssertionError, match="Seen instead \\(the last 1 of that kind"):
-        broker.journal.expect("Produce", topic=topic, count=2, within=0.05)
+        broker.journal.expect("Produce", topic=topic, count=2, since=mark, within=0.05)
 
 
 def test_none_and_count(broker, client_named, topic):
