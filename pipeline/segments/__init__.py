@@ -4,6 +4,7 @@
     directory      the partitions and segments that are there
     transactions   what of a partition was aborted, and from where on it is undecided
     batches        a stretch of a segment file, batch by batch
+    columns        many batches, and many records, as columns of numbers
     native         the records inside batches, decoded by compiled code
     arrow          those as Arrow columns
 

@@ -6,14 +6,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from crc32c import crc32c
 
 from pipeline.segments.batches import Chunk
-from pipeline.segments.native import BatchHeaders, Bytes, Fields, Ints, decode, decode_headers, gather
+from pipeline.segments.columns import BatchHeaders, Bytes, Fields, Ints
+from pipeline.segments.native import decode, decode_headers, gather
 from protocol.records.batch import (
-    ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
-    CRC_POSITION,
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     read_header,
@@ -111,14 +109,6 @@ _COLUMNS: Final[dict[str, Callable[[Decoded], Any]]] = {
     "timestampType": Decoded.timestamp_type,
     "headers": Decoded.headers,
 }
-
-
-def check(chunk: Chunk, number: int) -> bool:
-    """Whether a batch of a chunk matches its checksum."""
-    start = int(chunk.headers.position[number])
-    batch = chunk.data.data[start : start + int(chunk.headers.size[number])]
-    expected = int.from_bytes(batch[CRC_POSITION : CRC_POSITION + 4], "big")
-    return bool(crc32c(batch[ATTRIBUTES_POSITION:]) == expected)
 
 
 def decode_chunk(chunk: Chunk, numbers: Ints, topic: str, partition: int) -> Decoded:

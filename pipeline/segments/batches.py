@@ -5,15 +5,29 @@ no exception but ends the process.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 
-from pipeline.segments.native import BatchHeaders, Bytes, scan
-from protocol.records.batch import BATCH_LENGTH_POSITION, HEADER_SIZE, LENGTH_OVERHEAD
+from pipeline.segments.columns import BatchHeaders, Bytes
+from protocol.records.batch import (
+    ATTRIBUTES_POSITION,
+    BATCH_LENGTH_POSITION,
+    CRC_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+)
 
 CHUNK_SIZE: Final = 4 << 20
+# As many batches of a chunk are looked at in Python, which takes a millisecond or two, before native code is loaded.
+WALKED: Final = 4096
+
+# Finds the whole batches that some bytes begin with, and the position after them: `walk`, or `native.scan`.
+Scan = Callable[[Bytes, int, int], tuple[BatchHeaders, int]]
 
 
 class Chunk(NamedTuple):
@@ -30,8 +44,40 @@ class Unsound(NamedTuple):
     position: int
 
 
+def walk(data: Bytes, length: int, next_offset: int) -> tuple[BatchHeaders, int]:
+    """The headers of the whole batches that `data[:length]` begins with, and the position after them.
+
+    It ends before a batch that is not all there or cannot be one: of another magic, or with an offset below
+    `next_offset` or below what came before.
+    """
+    found = []
+    position = 0
+    view = data.data
+    while length - position >= HEADER_SIZE:
+        base, size, _, magic, _, attributes, delta, base_time, max_time, producer, _, _, count = HEADER.unpack_from(
+            view, position
+        )
+        size += LENGTH_OVERHEAD
+        if magic != MAGIC or not HEADER_SIZE <= size <= length - position or base < next_offset or delta < 0:
+            break
+        found.append((position, size, base, base + delta, attributes, base_time, max_time, producer, count))
+        if len(found) > WALKED:
+            from pipeline.segments.native import scan
+
+            return scan(data, length, found[0][2])
+        next_offset = base + delta + 1
+        position += size
+    return BatchHeaders(*np.array(found, dtype=np.int64).reshape(-1, 9).T.copy()), position
+
+
 def read_chunks(
-    path: str, position: int = 0, end: int | None = None, next_offset: int = 0, chunk_size: int = CHUNK_SIZE
+    path: str,
+    position: int = 0,
+    end: int | None = None,
+    next_offset: int = 0,
+    *,
+    scan: Scan = walk,
+    chunk_size: int | None = None,
 ) -> Iterator[Chunk | Unsound]:
     """The batches of a file from `position`, where one begins, to `end`.
 
@@ -40,6 +86,7 @@ def read_chunks(
     descriptor = os.open(path, os.O_RDONLY)
     try:
         end = os.fstat(descriptor).st_size if end is None else end
+        chunk_size = chunk_size or CHUNK_SIZE
         size = chunk_size
         while position < end:
             buffer = np.empty(min(size, end - position), dtype=np.uint8)
@@ -59,6 +106,14 @@ def read_chunks(
             size = needed
     finally:
         os.close(descriptor)
+
+
+def check(chunk: Chunk, number: int) -> bool:
+    """Whether a batch of a chunk matches its checksum."""
+    start = int(chunk.headers.position[number])
+    batch = chunk.data.data[start : start + int(chunk.headers.size[number])]
+    expected = int.from_bytes(batch[CRC_POSITION : CRC_POSITION + 4], "big")
+    return bool(crc32c(batch[ATTRIBUTES_POSITION:]) == expected)
 
 
 def last_offset_in(path: str, base_offset: int) -> int:

@@ -3,22 +3,21 @@
 The slow and obvious counterparts are protocol/records/batch.py and record.py, and tests hold the two equal. Nothing
 here raises: a function says which batch it could not make sense of, and the slow decoder then says why.
 
-Compiled by numba on first use, which takes seconds, and kept on disk from then on.
+Compiled by numba on first use, which takes seconds, and kept on disk from then on. To load numba and what it has kept
+takes a second: who does not read records does not import this.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from pipeline.segments.columns import BatchHeaders, Bytes, Fields, Ints
 from protocol.records.batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
-
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 # The smallest record: its length, attributes, two deltas, key length, value length and count of headers, a byte each.
 MIN_RECORD_SIZE: Final = 7
@@ -32,37 +31,6 @@ def compiled(function: _F) -> _F:
         return cast(_F, njit(cache=True, nogil=True)(function))
     except RuntimeError:
         return cast(_F, njit(nogil=True)(function))
-
-
-class BatchHeaders(NamedTuple):
-    """The headers of consecutive batches, a column a field."""
-
-    position: Ints
-    size: Ints
-    base_offset: Ints
-    last_offset: Ints
-    attributes: Ints
-    base_timestamp: Ints
-    max_timestamp: Ints
-    producer_id: Ints
-    record_count: Ints
-
-
-class Fields(NamedTuple):
-    """The records of batches, a column a field; keys, values and headers as stretches of the decoded bytes.
-
-    A length of -1 is null. `headers` is where the headers of a record begin.
-    """
-
-    offset: Ints
-    timestamp: Ints
-    batch: Ints
-    key_start: Ints
-    key_length: Ints
-    value_start: Ints
-    value_length: Ints
-    headers: Ints
-    header_count: Ints
 
 
 def scan(data: Bytes, length: int, next_offset: int) -> tuple[BatchHeaders, int]:

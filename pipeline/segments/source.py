@@ -24,7 +24,6 @@ from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import (
     ArrayType,
@@ -40,8 +39,7 @@ from pyspark.sql.types import (
 
 from pipeline.errors import PipelineError
 from pipeline.segments import directory
-from pipeline.segments.arrow import check, decode_chunk
-from pipeline.segments.batches import Chunk, read_chunks
+from pipeline.segments.batches import Chunk, check, read_chunks
 from pipeline.segments.directory import Partition, Segment
 from pipeline.segments.transactions import INDEX_SUFFIX, AbortedBatches, AbortedTransaction, decided
 from protocol.records.batch import CONTROL_FLAG, HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, read_header
@@ -280,12 +278,16 @@ def split_points(segment: Segment, size: int, part_bytes: int) -> list[tuple[int
     return points
 
 
-def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The records of a part, as Arrow."""
+def read_part(part: Part, columns: Sequence[str]) -> Iterator[Any]:
+    """The records of a part, as Arrow's record batches."""
+    # They take a second to load, which the processes that only plan a read can do without.
+    from pipeline.segments.arrow import decode_chunk
+    from pipeline.segments.native import scan
+
     aborted = AbortedBatches(part.aborted)
     next_offset = part.base_offset
     try:
-        for chunk in read_chunks(part.path, part.position, part.end_position, part.base_offset):
+        for chunk in read_chunks(part.path, part.position, part.end_position, part.base_offset, scan=scan):
             if not isinstance(chunk, Chunk):
                 if not part.tail:
                     raise _damaged(part, chunk.position)

@@ -9,7 +9,7 @@ pytest.importorskip("numba")
 pytest.importorskip("pyspark")
 
 from pipeline.segments.arrow import Decoded, decode_chunk
-from pipeline.segments.batches import Chunk
+from pipeline.segments.batches import Chunk, walk
 from pipeline.segments.native import scan
 from protocol.records.batch import LOG_APPEND_TIME_FLAG, read_header, set_log_append_time
 from protocol.records.builder import NewRecord, build_batch
@@ -94,6 +94,26 @@ def test_a_batch_that_is_cut_is_left_alone(made, length):
     cut = min(length, len(made[-1]) - 1)
     whole = b"".join(made[:-1])
     assert fast(whole + bytes(made[-1][:cut])) == (slow(whole), len(whole))
+
+
+@settings(deadline=None)
+@given(batches(), st.integers(0, 300), st.integers(0, 2**40), st.integers(0, 100), st.integers(0, 255))
+def test_headers_are_found_alike_by_the_slow_walk(made, cut, next_offset, position, byte):
+    data = bytearray(b"".join(made))
+    data[position % len(data)] = byte
+    buffer = np.frombuffer(data, dtype=np.uint8)
+    length = max(0, len(buffer) - cut)
+    (found, end), (expected, expected_end) = scan(buffer, length, next_offset), walk(buffer, length, next_offset)
+    assert end == expected_end
+    assert [column.tolist() for column in found] == [column.tolist() for column in expected]
+
+
+def test_many_small_batches_are_not_walked_one_by_one(monkeypatch):
+    monkeypatch.setattr("pipeline.segments.batches.WALKED", 3)
+    made = [build_batch([NewRecord(0, b"k", b"v")], base_offset=offset) for offset in range(5, 15)]
+    buffer = np.frombuffer(bytearray(b"".join(made)), dtype=np.uint8)
+    headers, end = walk(buffer, len(buffer), 0)
+    assert (headers.base_offset.tolist(), end) == (list(range(5, 15)), len(buffer))
 
 
 @settings(deadline=None, max_examples=300)

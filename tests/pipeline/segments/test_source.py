@@ -100,7 +100,7 @@ def test_a_long_segment_is_several_parts_by_its_index(directory):
 
 
 def test_a_batch_larger_than_a_chunk(directory, monkeypatch):
-    monkeypatch.setattr("pipeline.segments.source.read_chunks.__defaults__", (0, None, 0, 100))
+    monkeypatch.setattr("pipeline.segments.batches.CHUNK_SIZE", 100)
     log = directory.log()
     append(log, batch(b"a"), batch(bytes(1000)), batch(b"b"), batch(b"c"))
     assert directory.values() == [b"a", bytes(1000), b"b", b"c"]
