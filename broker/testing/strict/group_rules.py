@@ -30,6 +30,8 @@ _COORDINATED: Final = frozenset(
 # often it may have been told.
 _SECONDS_TO_READ: Final = 0.1
 _TIMES_TOLD: Final = 3
+# Of how many groups it is known when their coordinator was looked for.
+_REMEMBERED: Final = 10_000
 
 
 def _membership(message: Any) -> tuple[str, str, int] | None:
@@ -81,18 +83,27 @@ class GenerationNeverGiven(Rule):
 
 
 class WrongCoordinator(Rule):
-    """Whoever is told NOT_COORDINATOR looks for the coordinator before it asks again."""
+    """Whoever is told NOT_COORDINATOR looks for the coordinator before it asks again.
+
+    Clients ask any broker for it, over another connection. So a search for the group by anybody counts as one.
+    """
 
     name = "wrong-coordinator"
     reference = "Kafka protocol guide, Group Membership API: FindCoordinator after NOT_COORDINATOR"
 
+    def __init__(self) -> None:
+        self._searched: dict[str, float] = {}  # when a group's coordinator was last looked for, the latest at the end
+
     def request(self, seen: Seen, memory: Memory) -> str | None:
         if seen.key == ApiKey.FIND_COORDINATOR:
             for group_id in seen.subjects.groups:
-                memory.pop(group_id, None)
+                self._searched.pop(group_id, None)
+                self._searched[group_id] = seen.now
+            while len(self._searched) > _REMEMBERED:
+                del self._searched[next(iter(self._searched))]
             return None
         for group_id in seen.subjects.groups if seen.key in _COORDINATED else ():
-            times, told_at = memory.get(group_id, (0, 0.0))
+            times, told_at = self._told(memory, group_id)
             if times >= _TIMES_TOLD and seen.now - told_at > _SECONDS_TO_READ:
                 return f"group {group_id}: {seen.key.api_name} after {times} times NOT_COORDINATOR, without a search"
         return None
@@ -102,13 +113,18 @@ class WrongCoordinator(Rule):
             code = getattr(answer, "error_code", 0)
             for group_id in seen.subjects.groups:
                 if code == ErrorCode.NOT_COORDINATOR:
-                    times, told_at = memory.get(group_id, (0, -1.0))
+                    times, told_at = self._told(memory, group_id)
                     # Answers to what was sent together count as one.
-                    if seen.now - told_at > _SECONDS_TO_READ:
+                    if not times or seen.now - told_at > _SECONDS_TO_READ:
                         memory[group_id] = (times + 1, seen.now)
                 elif code == ErrorCode.NONE:
                     memory.pop(group_id, None)
         return None
+
+    def _told(self, memory: Memory, group_id: str) -> tuple[int, float]:
+        """How often a client was told, since anybody last looked, and when last."""
+        times, told_at = memory.get(group_id, (0, 0.0))
+        return (0, 0.0) if self._searched.get(group_id, -1.0) > told_at else (times, told_at)
 
 
 class MemberIdIgnored(Rule):

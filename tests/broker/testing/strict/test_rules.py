@@ -152,7 +152,19 @@ async def test_a_coordinator_that_is_looked_for_again_is_fine(lab, client, now):
     for _ in range(10):
         now.seconds += 1
         await heartbeat(client, 1, "m")
+        now.seconds += 0.01
         await client.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key="g"), 3)
+    assert broken(lab) == []
+
+
+async def test_a_coordinator_may_be_looked_for_over_another_connection(broker, lab, client, now):
+    lab.faults.add({"api": "Heartbeat", "error": "NOT_COORDINATOR"})
+    async with connected(broker.server) as another:
+        for _ in range(10):
+            now.seconds += 1
+            await heartbeat(client, 1, "m")
+            now.seconds += 1
+            await another.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key="g"), 3)
     assert broken(lab) == []
 
 
