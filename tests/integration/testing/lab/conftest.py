@@ -58,7 +58,7 @@ def client(request: pytest.FixtureRequest, client_named: Callable[[str], Client]
 @pytest.fixture
 def topic(broker: Barnabas) -> str:
     """A topic of one partition that nobody has used yet."""
-    return broker.create_topic(f"topic-{next(numbers)}")
+    return broker.create_topic(f"scenario-{next(numbers)}")
 
 
 @pytest.fixture
