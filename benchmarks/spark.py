@@ -59,6 +59,7 @@ class Line:
 
     def measure(self, counts: bool) -> None:
         first, second = self.first(), self.second()
+        print(f"  {self.title}: {self.first_name} {number(first)}, {self.second_name} {number(second)}", flush=True)
         if counts:
             self.firsts.append(first)
             self.seconds.append(second)

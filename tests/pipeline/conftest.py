@@ -44,7 +44,12 @@ def spark(spark_is_here, tmp_path_factory):
     from pipeline.session import spark_session
 
     folder = tmp_path_factory.mktemp("spark")
-    settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.driver.memory": "1g"}
+    settings = {
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.memory": "1g",
+        # Tests run every plan once: the better part of a full compiler's work would be for nothing.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
     session = spark_session("tests", master="local[2]", settings=settings, log=folder / "spark.log")
     yield session
     session.stop()
