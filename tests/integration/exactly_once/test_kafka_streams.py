@@ -1,4 +1,4 @@
-"""Kafka Streams with exactly_once_v2 counts words through a stop and a kill -9 of the broker, right to the word.
+"""Kafka Streams with exactly_once_v2 counts words through kills of the broker and of itself, right to the word.
 
 Each word that comes gives one record with its count so far. What is counted twice, or forgotten, breaks the row 1, 2...
 """
@@ -40,8 +40,9 @@ def word_count(broker: BrokerProcess, folder: Path):
     try:
         assert process.stdout.readline() == "running\n", (folder / "streams.log").read_text()[-3000:]
         yield process
-        process.stdin.close()
-        process.wait(60)
+        if process.poll() is None:
+            process.stdin.close()
+            process.wait(60)
     finally:
         process.kill()
         process.wait()
@@ -55,16 +56,16 @@ def write(broker: BrokerProcess, count: int) -> None:
 
 
 class Counts:
-    """What a reader of committed records has seen, word by word."""
+    """What a reader has seen, word by word."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, isolation_level: str = "read_committed") -> None:
         self.seen: dict[str, list[int]] = defaultdict(list)
         self._consumer = Consumer(
-            {"bootstrap.servers": broker.bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+            {"bootstrap.servers": broker.bootstrap, "group.id": "reader", "isolation.level": isolation_level}
         )
         self._consumer.assign([TopicPartition("counts", 0, OFFSET_BEGINNING)])
 
-    def wait_for(self, lines: int) -> None:
+    def wait_for(self, lines: float) -> None:
         deadline = time.monotonic() + PATIENCE
         while sum(map(len, self.seen.values())) < lines * len(WORDS):
             assert time.monotonic() < deadline, f"of {lines} lines there is {dict(self.seen)}"
@@ -83,7 +84,7 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
         for each in admin.create_topics([NewTopic(name, 1, 1) for name in ("lines", "counts")]).values():
             each.result(30)
         counts = Counts(broker)
-        with word_count(broker, tmp_path):
+        with word_count(broker, tmp_path) as streams:
             for interrupt in (None, broker.kill, broker.stop):
                 write(broker, 200)
                 lines += 200
@@ -92,8 +93,15 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
                     broker.start()
                 else:
                     counts.wait_for(lines)
+            counts.wait_for(lines)
+            uncommitted = Counts(broker, "read_uncommitted")
+            uncommitted.wait_for(lines)
             write(broker, 50)
             lines += 50
+            uncommitted.wait_for(lines - 49)  # it has begun to count them, and not committed yet
+            streams.kill()
+            streams.wait()
+            uncommitted.close()
         with word_count(broker, tmp_path):  # and once more, with its state made again from the broker
             write(broker, 50)
             lines += 50
