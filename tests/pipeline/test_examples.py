@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 from pipeline.file import load
 from pipeline.running import run
 from tests.pipeline.topics import Topics
+from tests.support.apache_kafka import ApacheKafka, unavailable
 
 pytestmark = pytest.mark.spark
 
@@ -101,3 +102,18 @@ def test_copy_goes_on_where_it_was(broker, example):
     assert Counter(message.value().decode() for message in copies) == {f"order {n} (copied)": 1 for n in range(120)}
     assert all(message.value().decode() == f"order {message.key().decode()} (copied)" for message in copies)
     assert [message.headers() for message in copies].count(headers) == 100
+
+
+@pytest.mark.java
+def test_copy_on_apache_kafka(spark, tmp_path):
+    reason = unavailable()
+    if reason:
+        pytest.skip(reason)
+    with ApacheKafka() as kafka:
+        topics = Topics(kafka.bootstrap)
+        topics.create(orders=2)
+        topics.fill("orders", [(str(n), f"order {n}") for n in range(50)])
+        run_example(kafka.bootstrap, spark, tmp_path, "copy")
+        topics.fill("orders", [(str(n), f"order {n}") for n in range(50, 60)])
+        run_example(kafka.bootstrap, spark, tmp_path, "copy")
+        assert Counter(topics.values("orders-copied")) == {f"order {n} (copied)": 1 for n in range(60)}
