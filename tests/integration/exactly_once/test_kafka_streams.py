@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -61,7 +61,12 @@ class Counts:
     def __init__(self, broker: BrokerProcess, isolation_level: str = "read_committed") -> None:
         self.seen: dict[str, list[int]] = defaultdict(list)
         self._consumer = Consumer(
-            {"bootstrap.servers": broker.bootstrap, "group.id": "reader", "isolation.level": isolation_level}
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "group.id": "reader",
+                "isolation.level": isolation_level,
+                "enable.partition.eof": True,
+            }
         )
         self._consumer.assign([TopicPartition("counts", 0, OFFSET_BEGINNING)])
 
@@ -72,6 +77,16 @@ class Counts:
             message = self._consumer.poll(0.5)
             if message is not None and message.error() is None:
                 self.seen[message.key().decode()].append(int(message.value()))
+
+    def read_to_the_end(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            assert time.monotonic() < deadline, f"there is {dict(self.seen)}, and no end"
+            message = self._consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                self.seen[message.key().decode()].append(int(message.value()))
+            elif message is not None and message.error().code() == KafkaError._PARTITION_EOF:
+                return
 
     def close(self) -> None:
         self._consumer.close()
@@ -107,5 +122,8 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
             lines += 50
             counts.wait_for(lines)
         counts.close()
+        everything = Counts(broker)  # what is too much comes after what was waited for
+        everything.read_to_the_end()
+        everything.close()
     expected = {word: list(range(1, lines * WORDS.count(word) + 1)) for word in WORDS}
-    assert counts.seen == expected
+    assert everything.seen == expected
