@@ -106,6 +106,7 @@ def prepared(pipeline: Pipeline, *, master: str | None = None, spark: SparkSessi
             owner = spark_session(f"barnabas {pipeline.name}", master=chosen, settings=pipeline.spark, log=log)
             if running is None:
                 stack.callback(_stop_quietly, owner)
+                _leave_the_death_of_java_to_us(owner)
         else:
             owner = spark
         log = log_file(owner)
@@ -120,6 +121,13 @@ def prepared(pipeline: Pipeline, *, master: str | None = None, spark: SparkSessi
                     session.conf.set(name, value)
         stack.enter_context(importable(pipeline.folder))
         yield Ready(pipeline, chosen, checkpoint, identity, session, log, topics, cluster)
+
+
+def _leave_the_death_of_java_to_us(spark: SparkSession) -> None:
+    """Have the server to which Java tells of accumulators print no trace when Java's end of the line goes."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda request, address: None
 
 
 def _run(ready: Ready, board: Board, display: Display, console: Console, once: bool, seconds: float | None) -> Outcome:
