@@ -13,8 +13,7 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from protocol.records.checksum import crc32c
 from storage.errors import CorruptFile
 
 _VERSION: Final = 1

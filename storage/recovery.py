@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from crc32c import crc32c
-
 from protocol.records.batch import (
     ATTRIBUTES_POSITION,
     HEADER_SIZE,
@@ -21,6 +19,7 @@ from protocol.records.batch import (
     BatchHeader,
     read_header,
 )
+from protocol.records.checksum import crc32c
 from protocol.records.control import read_end_transaction_marker
 from protocol.records.errors import RecordsError
 from storage.checkpoints import EpochEntry

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 
 from pipeline.segments.columns import BatchHeaders, Bytes
 from protocol.records.batch import (
@@ -21,6 +20,7 @@ from protocol.records.batch import (
     LENGTH_OVERHEAD,
     MAGIC,
 )
+from protocol.records.checksum import crc32c
 
 CHUNK_SIZE: Final = 4 << 20
 # As many batches of a chunk are looked at in Python, which takes a millisecond or two, before native code is loaded.

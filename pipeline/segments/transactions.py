@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from pipeline.segments.batches import Chunk, read_chunks
 from pipeline.segments.directory import Segment
 from protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, read_header
+from protocol.records.checksum import crc32c
 from protocol.records.control import ControlType, read_end_transaction_marker
 
 INDEX_SUFFIX: Final = ".index"

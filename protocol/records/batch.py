@@ -24,8 +24,7 @@ from a producer to a file nothing but this header is looked at.
 import struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from protocol.records.checksum import crc32c
 from protocol.records.errors import CorruptRecords, InvalidRecords, UnsupportedMagic
 
 MAGIC: Final = 2

@@ -4,8 +4,6 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from protocol.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -23,6 +21,7 @@ from protocol.records.batch import (
     BatchHeader,
     seal,
 )
+from protocol.records.checksum import crc32c
 from protocol.records.compression import CompressionType, compress, decompress
 from protocol.records.errors import InvalidRecords
 from protocol.records.record import Headers, write_record
