@@ -43,6 +43,7 @@ from broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    single_produce,
     sync_group,
     txn_offset_commit,
     write_txn_markers,
@@ -57,7 +58,12 @@ if TYPE_CHECKING:
 
 def served_by(broker: Broker) -> list[Api]:
     return [
-        Api(ApiKey.PRODUCE, partial(produce.handle, broker), advertised_from=0),
+        Api(
+            ApiKey.PRODUCE,
+            partial(produce.handle, broker),
+            advertised_from=0,
+            short_way=single_produce.SingleProduce(broker),
+        ),
         Api(ApiKey.FETCH, partial(fetch.handle, broker)),
         Api(ApiKey.LIST_OFFSETS, partial(list_offsets.handle, broker)),
         Api(ApiKey.METADATA, partial(metadata.handle, broker)),

@@ -13,7 +13,7 @@ _WINDOW: Final = 8192
 
 # Base offset, batch length, and, behind what is not needed to find an offset, the last offset delta.
 _OFFSETS: Final = struct.Struct(">qi11xi")
-_unpack_offsets = _OFFSETS.unpack_from
+_unpack_offsets: Final = _OFFSETS.unpack_from
 _MIN_SIZE: Final = HEADER_SIZE
 
 

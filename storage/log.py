@@ -37,7 +37,7 @@ from storage.swap import PendingSwap
 from storage.time_lookup import FoundOffset, find_in_segment
 from storage.topic_partition import TopicPartition
 from storage.validation import check_client_batch, check_one_batch, rewrite, rewrites
-from storage.write import AppendResult, PendingWrite, Refusal
+from storage.write import AppendResult, PendingWrite, Refusal, new_append_result
 
 _CLIENT: Final = AppendOrigin.CLIENT
 
@@ -183,7 +183,7 @@ class Log:
                 assign_position(records, base_offset, header[1], leader_epoch)
                 last_offset = base_offset + last_offset_delta
                 write.add(records, (last_offset, max_timestamp, size))
-                results.append(AppendResult(base_offset, last_offset, log_append_time))
+                results.append(new_append_result(AppendResult, (base_offset, last_offset, log_append_time, False)))
             except (RecordsError, StorageError) as error:
                 results.append(error)
             except OSError as error:

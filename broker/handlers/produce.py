@@ -91,6 +91,7 @@ class _Produce:
 
     def begin(self) -> None:
         find = self._broker.replicas.find
+        request = self._request
         transactional = self._message.transactional_id is not None
         for topic in self._message.topic_data:
             responses: list[PartitionProduceResponse] = []
@@ -101,8 +102,13 @@ class _Produce:
                 response = PartitionProduceResponse(index=data.index, base_offset=-1)
                 responses.append(response)
                 partition = find(topic.name or topic.topic_id, data.index)
-                error = self._objection(topic, partition, data.records)
-                if error or partition is None:
+                if partition is None:
+                    self._fail(response, self._unknown(topic))
+                    continue
+                error = objection(
+                    partition, data.records, self._message.acks, request.version, request.client_id, transactional
+                )
+                if error:
                     self._fail(response, error)
                 elif transactional:
                     self._append_or_admit(partition, data.records, response)  # type: ignore[arg-type]
@@ -117,26 +123,9 @@ class _Produce:
         else:
             self._answer()
 
-    def _objection(self, topic: TopicProduceData, partition: Partition | None, records: Records | None) -> ErrorCode:
-        """Why these records may not even be tried."""
-        acks, version = self._message.acks, self._request.version
-        if partition is None:
-            known = version < 13 or self._broker.cluster.topic_by_id(topic.topic_id) is not None
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
-        if records is None:
-            return ErrorCode.INVALID_RECORD
-        attributes = _attributes(cast(memoryview, records))
-        if attributes & TRANSACTIONAL_FLAG and self._message.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if version < _ZSTD_FROM_VERSION and attributes & COMPRESSION_MASK == CompressionType.ZSTD:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if acks not in (_ALL, 0, 1):
-            return ErrorCode.INVALID_REQUIRED_ACKS
-        if partition.is_internal and self._request.client_id != _ADMIN_CLIENT:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
-        if acks == _ALL and not partition.has_enough_replicas():
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-        return ErrorCode.NONE
+    def _unknown(self, topic: TopicProduceData) -> ErrorCode:
+        known = self._request.version < 13 or self._broker.cluster.topic_by_id(topic.topic_id) is not None
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
 
     def _append_or_admit(self, partition: Partition, records: memoryview, response: PartitionProduceResponse) -> None:
         self._left += 1
@@ -190,21 +179,12 @@ class _Produce:
             response.log_append_time_ms = result.log_append_time
             response.log_start_offset = partition.log.log_start_offset
         else:
-            self._refused(partition, response, result)
+            self._failed = True
+            refuse(response, partition, result)
         self._left -= 1
         if not self._left:
             self._request.connection.appended()
             self._answer()
-
-    def _refused(self, partition: Partition, response: PartitionProduceResponse, error: Refusal) -> None:
-        self._fail(response, error_code_of(error), str(error))
-        if not isinstance(error, _NOT_BY_THE_LOG):
-            response.log_start_offset = partition.log.log_start_offset
-        if isinstance(error, InvalidRecord | InvalidTimestamp):
-            response.record_errors = [
-                BatchIndexAndErrorMessage(batch_index=fault.batch_index, batch_index_error_message=fault.message)
-                for fault in error.record_errors
-            ]
 
     def _answer(self) -> None:
         if self._message.acks != 0:
@@ -213,6 +193,44 @@ class _Produce:
             self._request.fail("a Produce with acks=0 failed")
         else:
             self._request.drop_answer()
+
+
+def objection(
+    partition: Partition,
+    records: Records | None,
+    acks: int,
+    version: int,
+    client_id: str | None,
+    transactional: bool,
+) -> ErrorCode:
+    """Why these records may not even be tried."""
+    if records is None:
+        return ErrorCode.INVALID_RECORD
+    attributes = _attributes(cast(memoryview, records))
+    if attributes & TRANSACTIONAL_FLAG and not transactional:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if version < _ZSTD_FROM_VERSION and attributes & COMPRESSION_MASK == CompressionType.ZSTD:
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if acks not in (_ALL, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if partition.is_internal and client_id != _ADMIN_CLIENT:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if acks == _ALL and not partition.has_enough_replicas():
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return ErrorCode.NONE
+
+
+def refuse(response: PartitionProduceResponse, partition: Partition, error: Refusal) -> None:
+    """Say in the answer why the log did not take the records."""
+    response.error_code = error_code_of(error)
+    response.error_message = str(error)
+    if not isinstance(error, _NOT_BY_THE_LOG):
+        response.log_start_offset = partition.log.log_start_offset
+    if isinstance(error, InvalidRecord | InvalidTimestamp):
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=fault.batch_index, batch_index_error_message=fault.message)
+            for fault in error.record_errors
+        ]
 
 
 def _attributes(records: memoryview) -> int:

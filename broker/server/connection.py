@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-_SIZE: Final = Struct(">i")
-_SIZE_AND_KEY: Final = Struct(">ih")
+_unpack_size: Final = Struct(">i").unpack_from
+_unpack_size_and_key: Final = Struct(">ih").unpack_from
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _NOTHING: Final = memoryview(b"")
 # How much one connection may send before the others have their turn.
@@ -126,7 +126,7 @@ class Connection:
         server = self._server
         dispatch = server.dispatcher.dispatch
         while self._end - self._start >= 4 and not self._out:
-            (size,) = _SIZE.unpack_from(self._buffer, self._start)
+            (size,) = _unpack_size(self._buffer, self._start)
             stop = self._start + 4 + size
             if not 0 <= size <= server.request_max_bytes:
                 self.close(f"a frame of {size} bytes{_guess(self._buffer[self._start : self._start + 4])}")
@@ -153,7 +153,7 @@ class Connection:
         return (
             self._appending == len(self.requests)
             and stop - start > 6
-            and _SIZE_AND_KEY.unpack_from(self._buffer, start)[1] == _PRODUCE
+            and _unpack_size_and_key(self._buffer, start)[1] == _PRODUCE
         )
 
     def append_is_due(self) -> None:
@@ -187,7 +187,7 @@ class Connection:
         self._read(True)
 
     def _frame_size(self) -> int:
-        size: int = _SIZE.unpack_from(self._buffer, self._start)[0]
+        size: int = _unpack_size(self._buffer, self._start)[0]
         return size + 4
 
     def _grow(self) -> None:

@@ -23,11 +23,31 @@ if TYPE_CHECKING:
     from broker.server.connection import Connection, Output
 
 _PREFIX: Final = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
+_PREFIX_SIZE: Final = _PREFIX.size
+_unpack_prefix: Final = _PREFIX.unpack_from
 _SIZE_AND_CORRELATION_ID: Final = struct.Struct(">ii")
 
 # A handler returns its answer; or None if it answers later through the request; or a coroutine that does either, and
 # runs as a task of its own.
 Handler = Callable[[Request, Any], Message | Coroutine[Any, Any, Message | None] | None]
+
+
+class ShortWay:
+    """Handles the most common form of a request straight from its frame, without decoding it into a message."""
+
+    versions: Versions
+
+    def begin(
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        client_id: str | None,
+        frame: memoryview,
+        pos: int,
+    ) -> bool:
+        """Begin the request whose body is at `pos`, or return False and leave it to its handler."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -42,6 +62,7 @@ class Api:
     handle: Handler
     versions: Versions | None = None
     advertised_from: int | None = None
+    short_way: ShortWay | None = None
 
     @property
     def served(self) -> Versions:
@@ -60,12 +81,14 @@ class UnknownRequest(ProtocolError):
 class Route:
     """How one version of one API is decoded, handled and answered. Made when it is first asked for."""
 
-    __slots__ = ("_encode", "_flexible_answer", "decode", "flexible", "handle", "key", "version")
+    __slots__ = ("_encode", "_flexible_answer", "decode", "flexible", "handle", "key", "short_way", "version")
 
     def __init__(self, api: Api, version: int) -> None:
         self.key = api.key
         self.version = version
         self.handle = api.handle
+        short_way = api.short_way
+        self.short_way = short_way if short_way is not None and version in short_way.versions else None
         self.flexible = request_header_version(api.key, version) == 2
         self.decode = decoder(request_type(api.key), version)
         self._encode = encoder(response_type(api.key), version)
@@ -103,7 +126,7 @@ class Dispatcher:
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Begin a request. Raises ProtocolError if the frame cannot be understood, which ends its connection."""
         try:
-            key, version, correlation_id, length = _PREFIX.unpack_from(frame)
+            key, version, correlation_id, length = _unpack_prefix(frame)
         except struct.error:
             raise ProtocolError(f"a frame of {len(frame)} bytes holds no request header") from None
         route = self._routes.get((key, version))
@@ -112,17 +135,25 @@ class Dispatcher:
                 self._refuse_api_versions(connection, correlation_id)
                 return
             route = self._new_route(key, version)
-        pos = _PREFIX.size
+        pos = _PREFIX_SIZE
         client_id = None
         if length >= 0:
             client_id = connection.client_id_of(frame[pos : pos + length], length)
             pos += length
         elif length != -1:
             raise ProtocolError(f"a client id of length {length}")
-        request = Request(connection, route, correlation_id, client_id)
-        connection.requests.append(request)
         if route.flexible:
             pos = _skip_header_tags(frame, pos)
+        short_way = route.short_way
+        if short_way is not None:
+            try:
+                if short_way.begin(connection, route, correlation_id, client_id, frame, pos):
+                    return
+            except Exception:
+                Request(connection, route, correlation_id, client_id).failed()
+                return
+        request = Request(connection, route, correlation_id, client_id)
+        connection.requests.append(request)
         # Bytes after the message are let pass, as Kafka does: librdkafka sends some with Metadata.
         message, _ = route.decode(frame, pos)
         try:

@@ -131,6 +131,7 @@ class ObservedRoute(Route):
         self._observer = observer
         self._dispatcher = dispatcher
         self.handle = self._observe
+        self.short_way = None  # which no observer would see
 
     def _observe(self, request: Request, message: Any) -> None:
         self._observer.arrived(Exchange(request, message, self._observed, self._observer, self._dispatcher))

@@ -69,10 +69,10 @@ _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _TIMESTAMP: Final = struct.Struct(">q")
 
-_unpack_header = HEADER.unpack_from
+_unpack_header: Final = HEADER.unpack_from
 # Cheaper than BatchHeader._make, and the structure has as many fields.
-_new_header = tuple.__new__
-_pack_position_in_log = _POSITION_IN_LOG.pack_into
+_new_header: Final = tuple.__new__
+_pack_position_in_log: Final = _POSITION_IN_LOG.pack_into
 
 
 class BatchHeader(NamedTuple):
