@@ -17,7 +17,7 @@ from pipeline.file.reading import parse
 from pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlTransform, TopicSink
 from pipeline.running import run
 from tests.pipeline.topics import Topics
-from tests.support.apache_kafka import free_ports
+from tests.support.ports import HeldPort
 
 AVRO = (
     '{"type": "record", "name": "point", "fields": [{"name": "x", "type": "int"}, {"name": "name", "type": "string"}]}'
@@ -185,7 +185,8 @@ def test_a_missing_topic_says_how_to_make_it(broker, tmp_path):
 
 
 def test_an_unreachable_broker(tmp_path):
-    (port,) = free_ports(1)
+    held = HeldPort()
+    port = held.number
     begun = time.monotonic()
     with pytest.raises(PipelineError, match=f"no broker answered at 127.0.0.1:{port} within 10 s; start one"):
         run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", f"127.0.0.1:{port}")]))

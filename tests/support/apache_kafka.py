@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.ports import HeldPort
+
 VERSION = "4.3.1"
 OLDEST_JAVA = 17
 
@@ -224,7 +226,8 @@ class ApacheKafka:
         self.jvm_options = jvm_options
         self.start_timeout = start_timeout
         self.start_seconds: float | None = None  # from the start of the process to the first answer
-        self.port, self._controller_port = free_ports(2)
+        self._held = HeldPort(), HeldPort()
+        self.port, self._controller_port = (held.number for held in self._held)
         self._process: subprocess.Popen[bytes] | None = None
         self._properties = {
             "process.roles": "broker,controller",
@@ -338,12 +341,3 @@ def knows_a_broker(port: int) -> bool:
     except OSError:
         return False
     return len(head) == 12 and struct.unpack(">iii", head)[2] > 0  # size, correlation id, number of brokers
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that are free now, all different."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

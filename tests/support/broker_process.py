@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.support.ports import HeldPort
+
 
 class BrokerProcess:
     """`barnabas serve`, ready when it is entered. Its log is kept, to be looked at or printed when a test fails."""
@@ -18,6 +20,10 @@ class BrokerProcess:
         self, data: Path | str, *arguments: str, port: int = 0, settings: dict[str, str] | None = None
     ) -> None:
         self.data = Path(data)
+        self._held = (
+            HeldPort() if port == 0 else None
+        )  # for when it is started again, on the port that its clients know
+        port = self._held.number if self._held else port
         self.arguments = [
             *("--listen", f"127.0.0.1:{port}"),
             *("--data", str(data)),
@@ -56,8 +62,6 @@ class BrokerProcess:
             self.process.wait()
             raise RuntimeError(f"the broker did not start:\n{self.log}")
         self.port = int(line.rpartition(":")[2])
-        # A broker that is started again comes back on the port that its clients know.
-        self.arguments[1] = self.bootstrap
         return self
 
     def stop(self) -> int:

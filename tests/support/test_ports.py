@@ -1,0 +1,25 @@
+import socket
+
+import pytest
+
+from tests.support.ports import HeldPort
+
+
+def test_a_held_port_is_free_for_who_asks_for_it_again_and_again():
+    held = HeldPort()
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", held.number)) as server:
+            with socket.create_connection(("127.0.0.1", held.number)):
+                server.accept()[0].close()
+
+
+def test_nobody_listens_there():
+    held = HeldPort()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", held.number))
+
+
+def test_nobody_gets_it_who_did_not_ask_for_it():
+    held = HeldPort()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", held.number))  # without SO_REUSEADDR, as a client's port is given
