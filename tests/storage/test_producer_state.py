@@ -1,6 +1,8 @@
 """storage.producer_state: who may append what, and which transactions are open."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocol.records.batch import read_header
 from protocol.records.builder import NewRecord, build_batch
@@ -29,6 +31,7 @@ class Partition:
     def __init__(self, state: ProducerState | None = None) -> None:
         self.state = state or ProducerState()
         self.end_offset = 0
+        self.write: ProducerUpdate | None = None  # which takes all batches, if there is one
 
     def send(
         self,
@@ -50,11 +53,12 @@ class Partition:
                 transactional=transactional,
             )
         )
-        update = ProducerUpdate(self.state)
+        update = self.write or ProducerUpdate(self.state)
         duplicate = update.add_data(header, self.end_offset, origin)
         if duplicate is not None:
             return duplicate
-        self.state.apply(update)
+        if self.write is None:
+            self.state.apply(update)
         self.end_offset += count
         return self.end_offset - count
 
@@ -77,10 +81,10 @@ class Partition:
         header = read_header(batch)
         marker = read_end_transaction_marker(memoryview(batch), header)
         assert isinstance(marker, EndTransactionMarker)
-        update = ProducerUpdate(self.state)
+        update = self.write or ProducerUpdate(self.state)
         update.add_marker(header, marker, self.end_offset, AppendOrigin.COORDINATOR, version)
         self.end_offset += 1
-        return self.state.apply(update)
+        return self.state.apply(update) if self.write is None else []
 
 
 @pytest.fixture
@@ -139,6 +143,48 @@ def test_what_a_leader_has_checked_is_taken_as_it_is(partition: Partition) -> No
     partition.send(0, epoch=3)
     assert partition.send(99, epoch=3, origin=AppendOrigin.REPLICATION) == 1
     assert partition.send(5, epoch=2, origin=AppendOrigin.REPLICATION) == 2
+
+
+sends = st.fixed_dictionaries(
+    {
+        "sequence": st.integers(0, 6),
+        "count": st.integers(1, 2),
+        "epoch": st.integers(0, 1),
+        "producer_id": st.integers(1, 2),
+        "transactional": st.booleans(),
+        "origin": st.sampled_from([AppendOrigin.CLIENT, AppendOrigin.REPLICATION]),
+    }
+)
+ends = st.fixed_dictionaries(
+    {"control_type": st.sampled_from(ControlType), "epoch": st.integers(0, 1), "producer_id": st.integers(1, 2)}
+)
+
+
+@given(st.lists(sends, max_size=8), st.lists(sends | ends, max_size=25))
+def test_batches_of_one_write_are_taken_as_if_each_had_its_own(before, story) -> None:
+    one, each = Partition(), Partition()
+    for partition in (one, each):
+        told(partition, before)
+    one.write = ProducerUpdate(one.state)
+    assert told(one, story) == told(each, story)
+    one.state.apply(one.write)
+    assert one.state.producers == each.state.producers
+    assert one.state.first_unstable_offset == each.state.first_unstable_offset
+
+
+def told(partition: Partition, story) -> list[object]:
+    """Where each batch went, or why it did not."""
+    outcomes: list[object] = []
+    for event in story:
+        try:
+            if "control_type" in event:
+                partition.end(**event)
+                outcomes.append(partition.end_offset)
+            else:
+                outcomes.append(partition.send(**event))
+        except (InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence) as error:
+            outcomes.append(str(error))
+    return outcomes
 
 
 def test_an_update_that_is_not_applied_changes_nothing(partition: Partition) -> None:
