@@ -122,7 +122,8 @@ class Log:
         first_unstable_offset = self.producer_state.first_unstable_offset
         if first_unstable_offset is None or first_unstable_offset > self.high_watermark:
             return self.high_watermark
-        return first_unstable_offset
+        # What began the transaction may have been deleted meanwhile.
+        return max(first_unstable_offset, self.log_start_offset)
 
     def update_high_watermark(self, offset: int) -> None:
         """What lies below is committed. The caller vouches for it; it never exceeds the log's end."""

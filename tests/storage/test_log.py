@@ -325,6 +325,14 @@ def test_the_last_stable_offset_never_passes_the_high_watermark(log: Log) -> Non
     assert log.last_stable_offset == log.high_watermark == 1
 
 
+def test_the_last_stable_offset_never_lies_before_the_log_start(log: Log) -> None:
+    append(log, transactional(0), batch(), batch())
+    log.increment_log_start_offset(2)
+    assert (log.log_start_offset, log.last_stable_offset, log.high_watermark) == (2, 2, 3)
+    append(log, marker(ControlType.COMMIT), origin=AppendOrigin.COORDINATOR)
+    assert log.last_stable_offset == 4
+
+
 def test_aborted_transactions_are_told_to_readers(tmp_path: Path) -> None:
     log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=170))
     append(log, transactional(0), transactional(0, producer_id=6))

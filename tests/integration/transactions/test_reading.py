@@ -59,6 +59,29 @@ def records_behind_an_open_transaction(side):
     yield from side.both()
 
 
+@story((LATEST_CLASSIC, NEWEST))
+def records_that_are_deleted_in_an_open_transaction(side):
+    """A reader of committed records begins where the log does, and goes on when the transaction is over."""
+    side.init()
+    for commit in (COMMIT, ABORT):
+        side.prepare(0)
+        for value in (b"a", b"b", b"c", b"d"):
+            side.produce(value)
+        first = side.offset_of(EARLIEST).topics[0].partitions[0].offset
+        deleted = admin_requests.delete_before((side.source, 0, first + 2))
+        yield side.ask(ApiKey.DELETE_RECORDS, deleted, 2)
+        yield side.offset_of(EARLIEST)
+        for offset in (first, first + 2, first + 3):
+            yield from side.both(offset)
+        yield side.end(commit)
+        side.settled()
+        for offset in (first + 2, first + 3):
+            yield from side.both(offset)
+        everything = admin_requests.delete_before((side.source, 0, -1))
+        yield side.ask(ApiKey.DELETE_RECORDS, everything, 2)
+        yield from side.both(first + 5)
+
+
 @story()
 def offsets_by_time(side):
     """What is not stable yet is not found by those who read only what is."""

@@ -283,6 +283,28 @@ def a_partition_without_records(side):
     yield from side.both(partition=1)
 
 
+@story((LATEST_CLASSIC, NEWEST))
+def a_topic_that_is_deleted_meanwhile(side):
+    """The transaction comes to its end where there is still something to end."""
+    side.init()
+    for commit in (COMMIT, ABORT):
+        other = f"{side.source}-{commit}"
+        side.create_topic(other)
+        side.prepare(0)
+        side.produce(b"kept")
+        home, side.source = side.source, other
+        side.prepare(0)
+        yield side.produce(b"gone", sequence=0)
+        side.delete_topic(other)
+        side.source = home
+        yield side.describe_transactions()
+        yield side.end(commit)
+        side.settled()
+        yield side.describe_transactions()
+    yield side.whole(b"the next")
+    yield from side.both()
+
+
 @story()
 def too_late(side):
     """The coordinator aborts what takes longer than its producer has said."""
