@@ -164,6 +164,7 @@ class Broker:
             self.producer_ids,
             self.transaction_markers,
             self.server.at_end_of_turn,
+            self.spawn,
         )
         self.admission = Admission(self.config, self.clock, self.transactions)
         self.groups.start()

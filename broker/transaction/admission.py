@@ -91,6 +91,8 @@ class Admission:
                 waiting.append((transaction, batch))
             elif is_under_way(partition, transaction):
                 batch.append()
+            elif _is_fenced(partition, transaction):
+                batch.appender.not_admitted(batch.place, ErrorCode.INVALID_PRODUCER_EPOCH)
             else:
                 self._waiting[partition, transaction.producer_id] = [(transaction, batch)]
                 self._try_out(transaction, batch)
@@ -163,6 +165,12 @@ def is_under_way(partition: Partition, transaction: Transaction) -> bool:
         and producer.current_transaction_first_offset is not None
         and producer.producer_epoch == transaction.producer_epoch
     ) or partition.admissions.is_admitted(transaction.producer_id, transaction.producer_epoch)
+
+
+def _is_fenced(partition: Partition, transaction: Transaction) -> bool:
+    """Whether the partition has seen a later epoch. The coordinator may not know this producer id any more."""
+    producer = partition.log.producer_state.producers.get(transaction.producer_id)
+    return producer is not None and producer.producer_epoch > transaction.producer_epoch
 
 
 def _as_told(error: ErrorCode, transaction: Transaction) -> ErrorCode:

@@ -9,8 +9,8 @@ crash leaves between the first and the last is finished when the shard is loaded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from typing import Final
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Set
+from typing import Any, Final
 
 import structlog
 
@@ -78,8 +78,9 @@ class TransactionCoordinator:
         producer_ids: ProducerIds,
         markers: TransactionMarkers,
         at_end_of_turn: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """`at_end_of_turn` has `carry_out` called once this turn's callbacks are done."""
+        """`at_end_of_turn` has `carry_out` called once this turn's callbacks are done; `spawn` runs what waits."""
         self._config = config
         self._replicas = replicas
         self._controller = controller
@@ -87,6 +88,7 @@ class TransactionCoordinator:
         self._producer_ids = producer_ids
         self._markers = markers
         self._at_end_of_turn = at_end_of_turn
+        self._spawn = spawn
         self._timers = ClockTimers(clock)
         self._checks = (
             Every(
@@ -292,7 +294,15 @@ class TransactionCoordinator:
         now_ms = self.now_ms()
         for index, shard in self._runtime.shards.items():
             for transactional_id in shard.timed_out(now_ms):
-                self.ask(index, AbortTimedOut(self, index, transactional_id))
+                if shard.transactions[transactional_id].is_epoch_exhausted:
+                    self._spawn(self._abort_with_new_id(index, transactional_id))
+                else:
+                    self.ask(index, AbortTimedOut(self, index, transactional_id))
+
+    async def _abort_with_new_id(self, index: int, transactional_id: str) -> None:
+        """Abort the last transaction of a producer id. Its producer may go on after that, under the next one."""
+        new_producer_id = await self._producer_ids.next()
+        self.ask(index, AbortTimedOut(self, index, transactional_id, new_producer_id))
 
     def expire(self) -> None:
         """Forget the ids that have been idle for long, some in this turn of the loop, the others in the next ones."""

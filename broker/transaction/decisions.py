@@ -198,9 +198,9 @@ def end_transaction(
         return ErrorCode.PRODUCER_FENCED
     again = bumped or replaced
     state = current.state
+    if again and state in (_EMPTY, _ONGOING):
+        return ErrorCode.PRODUCER_FENCED
     if state == _ONGOING:
-        if again:
-            return ErrorCode.PRODUCER_FENCED
         return _prepare(current, commit, new_producer_id, now_ms)
     if state.is_prepared:
         same = (state == _PREPARE_COMMIT) == commit

@@ -211,12 +211,19 @@ class EndTransaction:
 class AbortTimedOut:
     """The time of a transaction is over."""
 
-    __slots__ = ("_coordinator", "_decided", "_index", "key")
+    __slots__ = ("_coordinator", "_decided", "_index", "_new_producer_id", "key")
 
-    def __init__(self, coordinator: TransactionCoordinator, index: int, transactional_id: str) -> None:
+    def __init__(
+        self,
+        coordinator: TransactionCoordinator,
+        index: int,
+        transactional_id: str,
+        new_producer_id: int | None = None,
+    ) -> None:
         self.key = transactional_id
         self._coordinator = coordinator
         self._index = index
+        self._new_producer_id = new_producer_id
         self._decided: TransactionMetadata | None = None
 
     def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
@@ -224,7 +231,7 @@ class AbortTimedOut:
         now_ms = self._coordinator.now_ms()
         if current is None or not decisions.is_timed_out(current, now_ms):
             return ErrorCode.NONE
-        self._decided = decisions.abort_over_its_head(current, now_ms)
+        self._decided = decisions.abort_over_its_head(current, now_ms, self._new_producer_id)
         return transaction_record(self._decided)
 
     def done(self, error: ErrorCode) -> None:

@@ -132,6 +132,14 @@ class TestAsking:
         await send(broker, client, (0, records(epoch=1)))
         assert [asked[3] for asked in coordinator.asked] == [0, 1]
 
+    @pytest.mark.parametrize("version", [11, 12])
+    async def test_nor_about_an_epoch_that_the_partition_knows_to_be_over(self, broker, client, coordinator, version):
+        await send(broker, client, (0, records(epoch=1)), version=version)
+        coordinator.error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        sent = await send(broker, client, (0, records(epoch=0)), (1, records(epoch=0)), version=version)
+        assert sent == [(ErrorCode.INVALID_PRODUCER_EPOCH, -1), (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1)]
+        assert [asked[3:] for asked in coordinator.asked] == [(1, [("t", 0)]), (0, [("t", 1)])]
+
     async def test_nor_about_what_is_in_no_transaction(self, broker, client, coordinator):
         plain = records(transactional=False)
         without_producer = batch(b"x", transactional=True)

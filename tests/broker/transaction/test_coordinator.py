@@ -7,8 +7,9 @@ from structlog.testing import capture_logs
 
 from broker.coordinator.decision import CoordinatorRecord
 from broker.coordinator.runtime import whole_batches
+from broker.testing.quiet import settle
 from broker.transaction.metadata import TransactionMetadata
-from broker.transaction.records import read_record
+from broker.transaction.records import read_record, transaction_record
 from broker.transaction.states import TransactionState as State
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
@@ -339,6 +340,20 @@ async def test_a_transaction_whose_time_is_over_is_aborted(client, clock):
     assert await client.state() == "CompleteAbort"
     assert markers(client.broker) == [(False, producer[0], producer[1] + 1, 0)]
     assert (await client.add(producer, ("t", 0)))["t", 0] == ErrorCode.PRODUCER_FENCED
+
+
+async def test_after_the_abort_of_its_last_epoch_a_producer_goes_on_with_another_id(client, clock):
+    producer_id, _ = await client.begun()
+    transactions = client.broker.transactions
+    _, shard = transactions._runtime.shard_of(ID)
+    shard.replay(transaction_record(transactions.describe(ID)._replace(producer_epoch=32766)).read)
+    clock.advance(70)
+    await settle(client.broker)
+    assert markers(client.broker) == [(False, producer_id, 32767, 0)]
+    error, new_id, epoch = await client.end((producer_id, 32766), False)
+    assert (error, epoch) == (ErrorCode.NONE, 0)
+    assert new_id > producer_id
+    assert await client.add((new_id, 0), ("t", 0), version=5) == {("t", 0): ErrorCode.NONE}
 
 
 async def test_one_that_was_ended_in_time_is_left_alone(client, clock):

@@ -192,7 +192,8 @@ def test_ending_what_is_not_under_way(state, commit, classic, bumping):
         (State.PREPARE_COMMIT, True, ErrorCode.CONCURRENT_TRANSACTIONS),
         (State.PREPARE_COMMIT, False, ErrorCode.INVALID_TXN_STATE),
         (State.PREPARE_ABORT, False, ErrorCode.CONCURRENT_TRANSACTIONS),
-        (State.EMPTY, True, ErrorCode.INVALID_TXN_STATE),
+        (State.EMPTY, True, ErrorCode.PRODUCER_FENCED),  # it was aborted to make room for another
+        (State.EMPTY, False, ErrorCode.PRODUCER_FENCED),
     ],
 )
 def test_an_end_whose_answer_was_lost_is_asked_for_again_in_the_epoch_before(state, commit, error):

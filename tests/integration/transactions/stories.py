@@ -9,19 +9,19 @@ class Stories:
     """Collects the stories of a module, each at the ages at which it is told."""
 
     def __init__(self):
-        self._parameters = []
+        self.all = []
 
     def __call__(self, ages=AGES):
         def mark(function):
-            name = function.__name__
-            self._parameters += [pytest.param(function, age, id=f"{name}-{age}") for age in ages]
+            self.all += [(function, age) for age in ages]
             return function
 
         return mark
 
     def told(self, test):
         """Makes the module's one test of them all."""
-        return pytest.mark.java(pytest.mark.parametrize(("story", "age"), self._parameters)(test))
+        parameters = [pytest.param(function, age, id=f"{function.__name__}-{age}") for function, age in self.all]
+        return pytest.mark.java(pytest.mark.parametrize(("story", "age"), parameters)(test))
 
 
 def tell(brokers, story, age):

@@ -4,6 +4,7 @@ from protocol.api import ApiKey
 from tests.integration.transactions.stories import Stories, tell
 from tests.support import group_requests
 from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
+from tests.support.transaction_side import ABORT, COMMIT
 
 story = Stories()
 GIVES_ITS_ID = (3, LATEST_CLASSIC, NEWEST)  # the ages at which InitProducerId has a producer's id and epoch
@@ -104,8 +105,13 @@ def with_its_own_transaction_under_way(side):
     side.init()
     side.prepare(0)
     side.produce(b"a")
+    before = side.who()
     yield side.ready(producer_id=side.producer_id, epoch=side.epoch)
     side.settled()
+    yield side.describe_transactions()
+    for commit in (COMMIT, ABORT):
+        yield side.end(commit, **before)
+        side.settled()
     yield side.describe_transactions()
     yield from side.both()
 
