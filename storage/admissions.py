@@ -6,6 +6,8 @@ the coordinator notes it here, before and after. The note holds until the batch 
 
 A batch may be refused and the ones behind it not, if they were sent before its producer knew. So the lowest sequence
 that was tried is kept: what comes after it has to wait for it.
+
+Each epoch of a producer has a note of its own: whoever tries with another one, a zombie say, does not touch it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,6 @@ from storage.errors import InvalidTransactionState, OutOfOrderSequence
 
 @dataclass(slots=True)
 class _Admission:
-    producer_epoch: int
     lowest_sequence: int
     # The epoch is that of one transaction only, so sequences begin at 0.
     from_zero: bool
@@ -26,20 +27,25 @@ class _Admission:
 
 class Admissions:
     def __init__(self) -> None:
-        self._admissions: dict[int, _Admission] = {}
+        self._admissions: dict[int, dict[int, _Admission]] = {}  # by producer id and epoch
 
     def __len__(self) -> int:
-        return len(self._admissions)
+        return sum(map(len, self._admissions.values()))
+
+    def _find(self, producer_id: int, producer_epoch: int) -> _Admission | None:
+        epochs = self._admissions.get(producer_id)
+        return None if epochs is None else epochs.get(producer_epoch)
 
     def is_admitted(self, producer_id: int, producer_epoch: int) -> bool:
-        known = self._admissions.get(producer_id)
-        return known is not None and known.is_admitted and known.producer_epoch == producer_epoch
+        known = self._find(producer_id, producer_epoch)
+        return known is not None and known.is_admitted
 
     def try_out(self, producer_id: int, producer_epoch: int, sequence: int, *, from_zero: bool, now_ms: int) -> None:
         """A batch came that begins a transaction, and the coordinator is going to be asked."""
-        known = self._admissions.get(producer_id)
-        if known is None or known.producer_epoch != producer_epoch:
-            self._admissions[producer_id] = _Admission(producer_epoch, sequence, from_zero, now_ms)
+        known = self._find(producer_id, producer_epoch)
+        if known is None:
+            admission = _Admission(sequence, from_zero, now_ms)
+            self._admissions.setdefault(producer_id, {})[producer_epoch] = admission
         else:
             known.lowest_sequence = min(known.lowest_sequence, sequence)
             known.from_zero = from_zero
@@ -47,14 +53,14 @@ class Admissions:
 
     def admit(self, producer_id: int, producer_epoch: int) -> None:
         """The coordinator knows of the transaction."""
-        known = self._admissions.get(producer_id)
-        if known is not None and known.producer_epoch == producer_epoch:
+        known = self._find(producer_id, producer_epoch)
+        if known is not None:
             known.is_admitted = True
 
     def check(self, producer_id: int, producer_epoch: int, sequence: int, known_epoch: int) -> None:
         """A batch begins a transaction now; raises if it may not. `known_epoch` is the producer's latest in the log."""
-        known = self._admissions.get(producer_id)
-        if known is None or not known.is_admitted or known.producer_epoch != producer_epoch:
+        known = self._find(producer_id, producer_epoch)
+        if known is None or not known.is_admitted:
             raise InvalidTransactionState(f"a batch of producer {producer_id} is not part of an ongoing transaction")
         lowest = 0 if known.from_zero and known_epoch == NO_PRODUCER_EPOCH else known.lowest_sequence
         if sequence > lowest:
@@ -67,6 +73,9 @@ class Admissions:
         self._admissions.pop(producer_id, None)
 
     def forget_expired(self, now_ms: int, expiration_ms: int) -> None:
-        expired = [id for id, known in self._admissions.items() if now_ms - known.tried_ms >= expiration_ms]
-        for producer_id in expired:
-            del self._admissions[producer_id]
+        kept: dict[int, dict[int, _Admission]] = {}
+        for producer_id, epochs in self._admissions.items():
+            left = {epoch: known for epoch, known in epochs.items() if now_ms - known.tried_ms < expiration_ms}
+            if left:
+                kept[producer_id] = left
+        self._admissions = kept

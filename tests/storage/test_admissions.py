@@ -72,6 +72,23 @@ def test_another_epoch_is_another_transaction(log: Log) -> None:
     assert not admissions.is_admitted(PRODUCER, 1)
 
 
+def test_a_zombie_does_not_undo_what_its_successor_was_told(log: Log) -> None:
+    admissions = try_out(log, epoch=1)
+    admissions.admit(PRODUCER, 1)
+    try_out(log, epoch=0)
+    assert append(log, first(epoch=1)) == [0]
+
+
+def test_nor_does_it_let_a_gap_pass(log: Log) -> None:
+    admissions = try_out(log, 0, epoch=1)
+    try_out(log, 0, epoch=0)
+    try_out(log, 1, epoch=1)
+    admissions.admit(PRODUCER, 1)
+    assert isinstance(refusal(log, first(1, epoch=1)), OutOfOrderSequence)
+    assert append(log, first(epoch=1)) == [0]
+    assert len(admissions) == 0
+
+
 def test_what_was_refused_comes_before_what_followed_it(log: Log) -> None:
     """A producer sends 5, 6 and 7 at once; 5 is refused, and the coordinator changes its mind before 6 comes."""
     admissions = try_out(log, 5)
@@ -107,7 +124,10 @@ def test_others_than_transactions_need_no_admission(log: Log) -> None:
 
 def test_whoever_does_not_come_back_is_forgotten(log: Log) -> None:
     admissions = try_out(log, now_ms=1000)
+    try_out(log, epoch=1, now_ms=1500)
     admissions.forget_expired(now_ms=1999, expiration_ms=1000)
-    assert len(admissions) == 1
+    assert len(admissions) == 2
     admissions.forget_expired(now_ms=2000, expiration_ms=1000)
+    assert len(admissions) == 1
+    admissions.forget_expired(now_ms=2500, expiration_ms=1000)
     assert len(admissions) == 0

@@ -259,6 +259,16 @@ class TestOrder:
         assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.INVALID_PRODUCER_EPOCH, -1)]
         assert [asked[3:] for asked in coordinator.asked] == [(0, [("t", 0)]), (1, [("t", 1)]), (1, [("t", 0)])]
 
+    async def test_a_zombie_that_comes_behind_it_does_no_harm(self, broker, client, coordinator):
+        coordinator.holds = True
+        client.send(self.several(broker, request(broker, (0, records(epoch=1))), request(broker, (0, records()))))
+        await coordinator.until_asked(1)
+        coordinator.held.pop()(ErrorCode.NONE)
+        await coordinator.until_asked(2)
+        coordinator.held.pop()(ErrorCode.PRODUCER_FENCED)
+        assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NONE, 0)]
+        assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.INVALID_PRODUCER_EPOCH, -1)]
+
     async def test_a_client_that_leaves_while_its_batch_waits_has_appended_all_the_same(
         self, broker, client, coordinator
     ):
