@@ -1,12 +1,17 @@
 """Kafka's own tools for transactions say of Barnabas what they say of Apache Kafka."""
 
 import json
+import time
 from itertools import zip_longest
 
 import pytest
 
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from tests.support import admin_requests
 from tests.support.apache_kafka import run_tool
 from tests.support.dump_log import dump_log
+from tests.support.requests import LATEST, list_offsets
 from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
 from tests.support.transaction_side import ABORT, READ_COMMITTED
 
@@ -38,7 +43,7 @@ def rows(side, printed):
         if row.get("ProducerId", "").isdigit():
             row["ProducerId"] = side.number(int(row["ProducerId"]))
         for name in row:
-            if name.endswith(("TimeMs", "DurationMs", "Timestamp")) and row[name].isdigit():
+            if name.endswith(("TimeMs", "DurationMs", "Timestamp", "Duration(min)")) and row[name].isdigit():
                 row[name] = "so many"
         found.append(row)
     return sorted(found, key=repr)
@@ -88,12 +93,30 @@ def test_list_and_describe(brokers):
     assert [row["TransactionState"] for row in ours[0]] == ["Ongoing"]
 
 
+def verify_partitions(side, value):
+    """Whether the broker asks before it takes records of a transaction; None is what it does by default."""
+    operation = admin_requests.SET if value else admin_requests.DELETE
+    altered = (admin_requests.BROKER, "", [(operation, "transaction.partition.verification.enable", value)])
+    (answer,) = side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, admin_requests.alter(altered), 1).responses
+    assert answer.error_code == ErrorCode.NONE
+
+
+def leave_hanging(side):
+    """Records in a transaction that its coordinator knows nothing of, from an hour ago."""
+    side.init()
+    verify_partitions(side, "false")
+    an_hour_ago = int(time.time() * 1000) - 3_600_000
+    # Apache Kafka answers before the setting holds.
+    while side.produce(b"a", timestamp=an_hour_ago).responses[0].partition_responses[0].error_code:
+        pass
+    verify_partitions(side, None)
+
+
 def test_describe_producers_find_hanging_and_abort(brokers):
-    """An administrator ends what is open in a partition, without asking the coordinator."""
+    """An administrator ends what is open in a partition and would stay so forever, without asking the coordinator."""
 
     def story(side):
-        side.init()
-        side.produce(b"a")
+        leave_hanging(side)
         where = ("--topic", side.source, "--partition", "0")
         producers = transactions(side, "describe-producers", *where).stdout
         hanging = transactions(side, "find-hanging", *where).stdout
@@ -105,11 +128,12 @@ def test_describe_producers_find_hanging_and_abort(brokers):
         after = transactions(side, "describe-producers", *where).stdout
         read = side.comparable(side.read(READ_COMMITTED))
         last_words = refused.returncode, refused.stderr.strip().splitlines()[-1:]
-        return rows(side, producers), rows(side, hanging), last_words, rows(side, after), read
+        return rows(side, hanging), rows(side, producers), last_words, rows(side, after), read
 
-    begin(brokers, "tools-abort")
+    begin(brokers, "tools-abort", LATEST_CLASSIC)
     theirs, ours = both(brokers, story)
     assert ours == theirs
+    assert [row["StartOffset"] for row in ours[0]] == ["0"]
 
 
 @pytest.mark.parametrize("age", [LATEST_CLASSIC, NEWEST])
@@ -143,11 +167,12 @@ def test_the_transaction_log_through_a_consumer(brokers):
     def story(side):
         side.init()
         side.whole(b"a")
+        ends = list_offsets(*(("__transaction_state", index, LATEST) for index in range(2)))
+        (topic,) = side.ask(ApiKey.LIST_OFFSETS, ends, 7).topics
         printed = run_tool(
             "kafka-console-consumer",
             *("--bootstrap-server", f"127.0.0.1:{side.port}", "--topic", "__transaction_state", "--from-beginning"),
-            *("--formatter", FORMATTER, "--timeout-ms", "5000"),
-            check=False,
+            *("--formatter", FORMATTER, "--max-messages", str(sum(each.offset for each in topic.partitions))),
         ).stdout
         found = [each for each in objects(printed) if each["key"]["data"]["transactionalId"] == side.id]
         return [(each["key"], value_of(side, each["value"])) for each in found]
