@@ -21,7 +21,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from protocol.api import ApiKey
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.integration.exactly_once.worker import transformed
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.apache_kafka import ApacheKafka, java_command
 from tests.support.broker_process import BrokerProcess
 from tests.support.group_requests import fetch_offsets
 from tests.support.requests import LATEST, list_offsets
@@ -31,6 +31,8 @@ PARTITIONS = 3
 KEYS = 12
 WORKERS_A_LIBRARY = 2
 INPUT = "input"
+JAVA = "java"
+JAVA_PROGRAM = Path(__file__).parents[2] / "java" / "TransactionLoop.java"
 DRAIN_SECONDS = 90.0
 READ_COMMITTED = 1
 
@@ -63,20 +65,18 @@ def new_broker(folder: Path, advertised_port: int | None = None) -> BrokerProces
 
 
 class Worker:
-    """A process of worker.py. What it has said last is kept, for the case that something is wrong."""
+    """A process of worker.py, or its like in Java. Its last words are kept, for the case that something is wrong."""
 
     def __init__(self, library: str, number: int, bootstrap: str) -> None:
         self.library = library
         self.number = number
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115, open as long as this object
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.integration.exactly_once.worker", library, bootstrap),
-                *(group_of(library), INPUT, output_of(library), f"{library}-{number}"),
-            ],
-            stdout=self._log,
-            stderr=self._log,
-        )
+        arguments = (bootstrap, group_of(library), INPUT, output_of(library), f"{library}-{number}")
+        if library == JAVA:
+            command = java_command(JAVA_PROGRAM, *arguments)
+        else:
+            command = [sys.executable, "-m", "tests.integration.exactly_once.worker", library, *arguments]
+        self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
 
     @property
     def has_ended(self) -> bool:
@@ -89,7 +89,7 @@ class Worker:
 
     def where_it_is(self) -> str:
         """For the case that it hangs."""
-        self.process.send_signal(signal.SIGUSR1)
+        self.process.send_signal(signal.SIGQUIT if self.library == JAVA else signal.SIGUSR1)
         time.sleep(0.5)
         return self.last_words(12)
 
@@ -212,6 +212,16 @@ class Torture:
             self.done[name] += 1
 
     # --- faults ---
+
+    @property
+    def faults(self) -> dict[str, Callable[[], None]]:
+        return {
+            "a worker killed": self.kill_a_worker,
+            "a worker stopped": self.stop_a_worker,
+            "a worker fenced": self.fence_a_worker,
+            "a worker frozen": self.freeze_a_worker,
+            "the broker killed": self.kill_the_broker,
+        }
 
     def kill_a_worker(self) -> None:
         self.chance.choice(self.workers).process.kill()
