@@ -183,7 +183,7 @@ class Partition:
                 return
             self.flush()
         elif log.config.flush_ms != NEVER and self._flush_timer is None:
-            self._flush_timer = self._host.clock.call_later(log.config.flush_ms / 1000, self.flush)
+            self._flush_later()
         self._commit(written)
 
     def append_now(self, records: memoryview, now_ms: int) -> AppendResult | Refusal:
@@ -237,19 +237,26 @@ class Partition:
         self._flushing = True
         self._host.worker.run(pending.sync, lambda _: self._flushed(pending))
 
+    def _flush_later(self) -> None:
+        self._flush_timer = self._host.clock.call_later(self.log.config.flush_ms / 1000, self.flush)
+
     def _flushed(self, pending: PendingFlush) -> None:
         self._flushing = False
         if self.deleted:
             return
+        log, now_ms = self.log, self._host.clock.now_ms()
         try:
-            self.log.finish_flush(pending, self._host.clock.now_ms())
+            log.finish_flush(pending, now_ms)
         except LogFailure as failure:
             self._sync_failed(failure)
             return
         while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
             self._commit(self._unflushed.pop(0))
-        if self._unflushed:
+        # Whoever asked for a flush meanwhile was not heard: one segment more was rolled, or `flush.ms` were over.
+        if self._unflushed or log.flush_due(now_ms):
             self.flush()
+        elif log.config.flush_ms != NEVER and self._flush_timer is None and log.end_offset > log.recovery_point:
+            self._flush_later()
 
     def _sync_failed(self, failure: LogFailure) -> None:
         logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))

@@ -293,6 +293,28 @@ class TestSyncing:
         worker.work()
         assert partition.log.recovery_point == 2
 
+    def test_a_segment_that_is_rolled_during_a_sync_is_synced_next(self, make, worker):
+        partition, appends = make(LogConfig(segment_bytes=100))
+        appends.turn(first=batch(b"a"))
+        appends.turn(second=batch(b"b"))
+        appends.turn(third=batch(b"c"))
+        appends.turn(fourth=batch(b"d"))
+        worker.work()
+        assert partition.log.recovery_point == 2
+        worker.work()
+        assert partition.log.recovery_point == 4
+        assert not worker.jobs
+
+    def test_what_comes_during_a_sync_by_flush_ms_is_synced_that_much_later(self, make, worker, clock):
+        partition, appends = make(LogConfig(flush_ms=5000))
+        appends.turn(first=batch())
+        appends.turn(second=batch())
+        worker.work()
+        assert (partition.log.recovery_point, list(worker.jobs)) == (1, [])
+        clock.advance(5)
+        worker.work()
+        assert partition.log.recovery_point == 2
+
 
 class TestCommits:
     """What a coordinator appends, and when it may count on it."""
