@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 RULES: Final[tuple[type[Rule], ...]] = (*GROUP_RULES, *DATA_RULES)
-# How many different reports are kept.
+# How many different reports are kept, and told in the log.
 _MOST_REPORTS: Final = 1000
 
 
@@ -49,6 +49,7 @@ class Strict:
         self._rules = [rule() for rule in RULES]
         self._memories: dict[Connection, list[Memory]] = {}
         self._reports: dict[tuple[str, str | None, str, str], Report] = {}
+        self._is_full = False
         self.on = False
 
     @property
@@ -63,6 +64,7 @@ class Strict:
 
     def clear(self) -> None:
         self._reports.clear()
+        self._is_full = False
 
     # --- what the laboratory tells ---
 
@@ -104,7 +106,11 @@ class Strict:
         if known is not None:
             known.count += 1
             return
+        if len(self._reports) >= _MOST_REPORTS:
+            if not self._is_full:
+                self._is_full = True
+                log.warning("clients break rules more often than is reported", reports=_MOST_REPORTS)
+            return
         log.warning("a client breaks a rule", rule=rule, client=client_id, peer=connection.name, what=complaint)
-        if len(self._reports) < _MOST_REPORTS:
-            at_ms = self._broker.clock.now_ms()
-            self._reports[key] = Report(rule, reference, client_id, connection.name, complaint, at_ms)
+        at_ms = self._broker.clock.now_ms()
+        self._reports[key] = Report(rule, reference, client_id, connection.name, complaint, at_ms)

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker.testing.lab import Lab
 from broker.testing.strict.strict import RULES
@@ -315,3 +316,17 @@ async def test_connections_that_are_gone_are_forgotten(broker, lab):
             await client.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key="g"), 3)
         await asyncio.sleep(0.01)
     assert len(lab.strict._memories) < 10
+
+
+async def test_reports_have_an_end(lab, client, monkeypatch):
+    """A client that goes on breaking rules, in ever new ways, fills neither the memory nor the log."""
+    monkeypatch.setattr("broker.testing.strict.strict._MOST_REPORTS", 2)
+    member_id, generation = await member(client)
+    with capture_logs() as logs:
+        for more in range(1, 5):
+            await heartbeat(client, generation + more, member_id)
+    assert broken(lab) == ["generation-never-given"] * 2
+    assert [entry["event"] for entry in logs] == [
+        *["a client breaks a rule"] * 2,
+        "clients break rules more often than is reported",
+    ]
