@@ -7,7 +7,7 @@ after it do not count the request. All times are the broker's clock's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import structlog
 
@@ -41,6 +41,14 @@ class Passage(Protocol):
     def deliver(self, exchange: Exchange, answer: Message | None) -> None: ...
 
 
+class Held(NamedTuple):
+    """A request or an answer that waits."""
+
+    fault: Fault
+    timer: Timer
+    go: Callable[[], None]
+
+
 class Faults:
     def __init__(self, broker: Broker, passage: Passage, changed: Callable[[], None]) -> None:
         """`changed` is called when the first fault comes and when the last one is over."""
@@ -53,6 +61,7 @@ class Faults:
         self._last_number = 0
         self._stopped: Timer | None = None
         self._waiting: list[Exchange] = []  # for the end of a stop
+        self._held: dict[Exchange, Held] = {}  # by a delay
 
     # --- which there are ---
 
@@ -97,9 +106,15 @@ class Faults:
         return any(fault.spec.refuse_connections for fault in self._active)
 
     def remove(self, number: int) -> Fault | None:
+        """Let a fault be no more; what it holds back goes on."""
         fault = self._all.pop(number, None)
         if fault is not None:
             self._end(fault)
+            for exchange, held in list(self._held.items()):
+                if held.fault is fault:
+                    del self._held[exchange]
+                    held.timer.cancel()
+                    held.go()
         return fault
 
     def clear(self) -> None:
@@ -167,9 +182,16 @@ class Faults:
             self._passage.proceed(exchange)
         elif fault.spec.delay_ms:
             _own_records(exchange.message)
-            self._broker.clock.call_later(fault.spec.delay_ms / 1000, lambda: self._happen(exchange, fault))
+            self._hold(exchange, fault, fault.spec.delay_ms, lambda: self._happen(exchange, fault))
         else:
             self._happen(exchange, fault)
+
+    def _hold(self, exchange: Exchange, fault: Fault, milliseconds: int, go: Callable[[], None]) -> None:
+        def end() -> None:
+            del self._held[exchange]
+            go()
+
+        self._held[exchange] = Held(fault, self._broker.clock.call_later(milliseconds / 1000, end), go)
 
     def _met_by(self, exchange: Exchange) -> Fault | None:
         for fault in list(self._active):
@@ -276,7 +298,7 @@ class Faults:
                 mute(exchange.connection, fault.spec.throttle_ms / 1000, self._broker.clock.call_later)
 
         if fault.spec.delay_answer_ms:
-            self._broker.clock.call_later(fault.spec.delay_answer_ms / 1000, deliver)
+            self._hold(exchange, fault, fault.spec.delay_answer_ms, deliver)
         else:
             deliver()
 

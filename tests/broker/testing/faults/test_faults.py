@@ -235,6 +235,22 @@ async def test_something_may_happen_after_a_delay(broker, faults, client, clock)
     assert answer.responses[0].partition_responses[0].error_code == NOT_LEADER
 
 
+async def test_what_a_fault_holds_goes_on_when_it_is_removed(broker, faults, client, clock):
+    request = faults.add({"api": "Produce", "delay_ms": 700})
+    client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), version=9))
+    await clock.timer_set(0.7)
+    faults.remove(request.number)
+    await client.answer(ApiKey.PRODUCE, 9)
+    faults.add({"api": "Produce", "delay_answer_ms": 800})
+    client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"b"))), version=9))
+    await clock.timer_set(0.8)
+    faults.clear()
+    await client.answer(ApiKey.PRODUCE, 9)
+    clock.advance(0.9)
+    assert await is_silent(client)
+    assert end_offset(broker) == 2
+
+
 # --- throttle ---
 
 
