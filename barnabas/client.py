@@ -30,9 +30,12 @@ class ControlClient:
         timeout: float = 30.0,
     ) -> Any:
         """The answer to a request, None if it has none; ControlFailed if it was refused."""
-        with self._ask(method, path, body, query, timeout) as response:
-            data = response.read()
-            return json.loads(data) if data else None
+        try:
+            with self._ask(method, path, body, query, timeout) as response:
+                data = response.read()
+        except TimeoutError as error:
+            raise BrokerFailed(f"no answer from the control interface at {self.url} within {timeout:g} s") from error
+        return json.loads(data) if data else None
 
     def lines(
         self, method: str, path: str, *, query: Mapping[str, str] | None = None, timeout: float | None = None
@@ -57,13 +60,13 @@ class ControlClient:
                 data = None if body is None else json.dumps(body)
                 connection.request(method, target, data, {"Authorization": f"Bearer {self.token}"})
                 response = connection.getresponse()
+                if response.status >= 400:
+                    raise _refusal(response)
+                yield response
             except TimeoutError:
                 raise
             except (OSError, HTTPException) as error:
                 raise BrokerFailed(f"no answer from the control interface at {self.url}: {error}") from error
-            if response.status >= 400:
-                raise _refusal(response)
-            yield response
         finally:
             connection.close()
 

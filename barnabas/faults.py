@@ -10,8 +10,11 @@ assert fault.hits == 3
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import ControlFailed
 
 if TYPE_CHECKING:
     from barnabas.client import ControlClient
@@ -49,8 +52,12 @@ class Fault:
     def remove(self) -> None:
         """Let it not happen any more. What it counted stays known."""
         if not self._removed:
-            self._told = dict(self._client.call("DELETE", f"/faults/{self.id}"))
             self._removed = True
+            try:
+                self._told = dict(self._client.call("DELETE", f"/faults/{self.id}"))
+            except ControlFailed as failure:
+                if failure.status != HTTPStatus.NOT_FOUND:  # a reset has removed it, or a restart
+                    raise
 
     def __enter__(self) -> Fault:
         return self

@@ -32,6 +32,7 @@ _TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
 _EVERY_ADDRESS: Final = ("", "0.0.0.0", "::", "[::]")
 _SECONDS_TO_READY: Final = 60.0
 _SECONDS_TO_END: Final = 30.0
+_LINES_OF_LOG: Final = 100
 
 
 class Snapshot(NamedTuple):
@@ -87,7 +88,7 @@ class Barnabas:
     def bootstrap_servers(self) -> str:
         """HOST:PORT, for clients on this machine."""
         host = "127.0.0.1" if self._host in _EVERY_ADDRESS else self._host
-        return f"{host}:{self.port}"
+        return f"[{host}]:{self.port}" if ":" in host and not host.startswith("[") else f"{host}:{self.port}"
 
     @property
     def port(self) -> int:
@@ -108,6 +109,8 @@ class Barnabas:
         """The control interface, for what has no method here."""
         if self._client is None:
             raise BrokerFailed("the broker has not been started")
+        if self._process is not None and self._process.poll() is not None:
+            raise BrokerFailed(self._ending(self._process))
         return self._client
 
     # --- from start to end ---
@@ -166,9 +169,14 @@ class Barnabas:
                 case ["barnabas", "ready", "on", address]:
                     self._port = int(address.rpartition(":")[2])
                     return
+        raise BrokerFailed(self._ending(process))
+
+    def _ending(self, process: subprocess.Popen[bytes]) -> str:
+        """What became of a process that should be a broker, for people."""
         code = process.poll()
         ended = "is not ready" if code is None else f"ended with {code}"
-        raise BrokerFailed(f"the broker {ended}. It logged:\n{self.log or '(nothing)'}")
+        lines = self.log.splitlines()[-_LINES_OF_LOG:]
+        return f"the broker {ended}. It logged:\n" + ("\n".join(lines) or "(nothing)")
 
     def stop(self) -> None:
         """Stop it in order. What it had in a temporary folder is gone."""

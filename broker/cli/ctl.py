@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from barnabas.client import ControlClient
 from barnabas.errors import BarnabasError
+from broker.cli.arguments import assignment
 
 _URL_VARIABLE: Final = "BARNABAS_CONTROL"
 _TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     topic = actions.add_parser("create-topic", help="create a topic")
     topic.add_argument("name")
     topic.add_argument("--partitions", type=int)
-    topic.add_argument("--config", metavar="KEY=VALUE", action="append", default=[])
+    topic.add_argument("--config", metavar="KEY=VALUE", type=assignment, action="append", default=[])
     topic.set_defaults(ask=_create_topic)
 
     actions.add_parser("reset", help="empty the broker").set_defaults(ask=_reset)
@@ -101,7 +102,7 @@ def _clock(options: argparse.Namespace, client: ControlClient) -> Any:
 
 
 def _create_topic(options: argparse.Namespace, client: ControlClient) -> Any:
-    topic: dict[str, Any] = {"name": options.name, "configs": dict(each.split("=", 1) for each in options.config)}
+    topic: dict[str, Any] = {"name": options.name, "configs": dict(options.config)}
     if options.partitions is not None:
         topic["partitions"] = options.partitions
     return client.call("POST", "/topics", topic)

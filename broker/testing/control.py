@@ -112,7 +112,7 @@ class Control:
         name, partitions, configs = fields.get("name"), fields.get("partitions", -1), fields.get("configs", {})
         if not isinstance(name, str):
             raise BadRequest("a topic needs a name", "name")
-        if not isinstance(partitions, int):
+        if not isinstance(partitions, int) or isinstance(partitions, bool):
             raise BadRequest("'partitions' is a number", "partitions")
         if not isinstance(configs, dict):
             raise BadRequest("'configs' is an object of settings", "configs")

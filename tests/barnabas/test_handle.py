@@ -112,6 +112,26 @@ def test_killed_and_restarted_it_has_the_same_data_at_the_same_address():
         producer.close()
 
 
+def test_a_broker_that_ended_is_told_with_its_end():
+    with Barnabas() as broker:
+        os.kill(broker.pid, signal.SIGKILL)
+        broker._process.wait(60)
+        with pytest.raises(BrokerFailed, match=r"ended with -9. It logged:\n.*listening"):
+            _ = broker.state
+
+
+def test_a_fault_that_a_restart_took_along_is_no_trouble(broker):
+    with broker.faults.add(api="Produce", delay_ms=1) as fault:
+        broker.reset()
+    assert fault.hits == 0
+
+
+def test_an_address_of_ipv6_is_written_as_clients_want_it():
+    broker = Barnabas(host="::1", port=9092)
+    assert broker.bootstrap_servers == "[::1]:9092"
+    assert Barnabas(host="[::1]", port=9092).bootstrap_servers == "[::1]:9092"
+
+
 def test_data_of_the_users_own_is_kept(tmp_path):
     with Barnabas(data=tmp_path / "data") as broker:
         broker.create_topic("t")

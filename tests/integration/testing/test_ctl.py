@@ -54,6 +54,12 @@ def test_what_is_refused_is_said_in_a_sentence(ctl, monkeypatch):
     assert (status, "BARNABAS_CONTROL_TOKEN" in said) == (2, True)
 
 
+def test_a_setting_that_is_none_is_said(ctl, capsys):
+    with pytest.raises(SystemExit):
+        ctl("create-topic", "t", "--config", "retention.ms")
+    assert "'retention.ms' is not of the form KEY=VALUE" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("45s", 45), ("1.5m", 90), ("2h", 7200), ("7d", 604_800)])
 def test_times(text, seconds):
     assert _seconds(text) == seconds
