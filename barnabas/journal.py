@@ -26,7 +26,8 @@ class Journal:
 
     An answer is in the journal before its client can have seen it. Filters are `client_id`, `topic`, `partition`,
     `group`, `transactional_id`, `error` (a name, "any" or "none"), `outcome` ("answered", "no answer due", "closed",
-    "misunderstood") and `since` (a mark); in names, `*` and `?` stand for any characters and any one.
+    "misunderstood") and `since` (a mark); in names, `*` and `?` stand for any characters and any one. A journal that is
+    off refuses to assert anything.
     """
 
     def __init__(self, client: ControlClient) -> None:
@@ -48,8 +49,8 @@ class Journal:
         return int(self._client.call("GET", "/journal/position")["last"])
 
     def entries(self, api: str | list[str] | None = None, **filters: Any) -> list[Entry]:
-        """The entries that are there."""
-        return list(self._client.lines("GET", "/journal", query=_query(api, filters)))
+        """The entries that are there; with `limit`, the last so many of them."""
+        return list(self._client.lines("GET", "/journal", query=_query(api, filters), timeout=_GRACE))
 
     def follow(self, api: str | list[str] | None = None, *, timeout: float = 3600.0, **filters: Any) -> Iterator[Entry]:
         """The entries that are there and, as they come, those to come."""
@@ -71,6 +72,7 @@ class Journal:
 
         If there is none, AssertionError says what was seen instead.
         """
+        __tracebackhide__ = True  # pytest shows the test's own line
         told = self._ask(api, filters, within, count)
         if len(told["found"]) < count:
             raise AssertionError(_failure(api, filters, within, count, told))
@@ -79,6 +81,7 @@ class Journal:
 
     def none(self, api: str | list[str] | None = None, *, within: float = 0.0, **filters: Any) -> None:
         """Nothing fits of what is there, nor of what comes `within` seconds."""
+        __tracebackhide__ = True
         found = self._ask(api, filters, within, 1)["found"]
         if found:
             lines = "\n".join(f"  {line_of(entry)}" for entry in found[:_SHOWN])

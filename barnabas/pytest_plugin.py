@@ -71,11 +71,13 @@ class Brokers:
         for settings, broker in self._brokers.items():
             lines = broker.log_from(self._logged[settings]).splitlines()
             name = f"Kafka broker {broker.bootstrap_servers}"
+            if not broker.running:
+                lines.append("(it is not running any more)")
             if lines:
                 yield f"{name}: log", "\n".join(lines[-_LINES_OF_LOG:])
             journal = _journal_of(broker, self._marks.get(settings, 0))
             if journal:
-                yield f"{name}: journal", "\n".join(journal[-_LINES_OF_JOURNAL:])
+                yield f"{name}: journal", "\n".join(journal)
 
     def stop(self) -> None:
         for broker in self._brokers.values():
@@ -97,8 +99,8 @@ def _journal_of(broker: Barnabas, since: int) -> list[str]:
     from barnabas.journal import line_of
 
     try:
-        return [line_of(entry) for entry in broker.journal.entries(since=since)]
-    except BarnabasError:
+        return [line_of(entry) for entry in broker.journal.entries(since=since, limit=_LINES_OF_JOURNAL)]
+    except (BarnabasError, TimeoutError):
         return []
 
 

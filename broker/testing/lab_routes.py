@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from broker.testing.faults.fault import FaultError
-from broker.testing.http import BadRequest, Call, NotFound, Route, Text
+from broker.testing.http import BadRequest, Call, ControlError, NotFound, Route, Text
 from broker.testing.journal.entry import Entry, Filter, FilterError, parse_filter
 from broker.testing.lab import Lab
 
@@ -123,7 +124,10 @@ class _JournalRoutes:
         return {"on": self._journal.on, "last": self._journal.last_number}
 
     async def expect(self, call: Call) -> Any:
-        """Wait for entries. If they do not come, tell what came instead."""
+        """Wait for entries. If they do not come, tell what came instead.
+
+        Whoever relies on the answer must not be told "none" by a journal that would not know.
+        """
         fields = call.fields(*_FILTERS, "within", "count")
         within = fields.pop("within", 0)
         count = fields.pop("count", 1)
@@ -132,6 +136,12 @@ class _JournalRoutes:
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise BadRequest("'count' says how many entries to wait for", "count")
         wanted = _filter(fields)
+        if not self._journal.on:
+            raise ControlError(HTTPStatus.CONFLICT, "the journal is off, and does not know what there was")
+        dropped = self._journal.last_dropped
+        if 0 < wanted.since < dropped:
+            message = f"of what came after #{wanted.since}, the journal has lost all up to #{dropped} for want of room"
+            raise ControlError(HTTPStatus.CONFLICT, message)
         found = await self._journal.expect(wanted, count, within)
         answer: dict[str, Any] = {"found": _data(found), "last": self._journal.last_number}
         if len(found) < count:

@@ -137,6 +137,29 @@ def test_a_failing_test_comes_with_what_the_broker_saw(run):
     assert printed.count(": journal") == 1
 
 
+def test_a_failed_expectation_shows_the_line_of_the_test(run):
+    code, printed = run(
+        """
+        def test_fails(kafka_broker):
+            kafka_broker.journal.expect("OffsetCommit", within=0)
+        """
+    )
+    assert code == 1
+    assert "test_it.py:3: AssertionError" in printed
+    assert "_failure(" not in printed
+
+
+def test_a_failing_test_is_told_that_its_broker_ended(run):
+    code, printed = run(
+        """
+        def test_fails(kafka_broker):
+            kafka_broker.kill()
+            assert False, "for the report"
+        """
+    )
+    assert (code, "(it is not running any more)" in printed) == (1, True)
+
+
 def test_what_is_no_setting_is_said(run):
     code, printed = run("def test(): ...", "--kafka-setting=nonsense")
     assert (code, "KEY=VALUE" in printed) == (4, True)

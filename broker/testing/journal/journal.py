@@ -59,6 +59,7 @@ class Journal:
         self._listeners: list[Callable[[Entry], None]] = []
         self._file: BinaryIO | None = None
         self.last_number = 0
+        self.last_dropped = 0  # for want of room
         self.on = False
 
     def switch(self, on: bool) -> None:
@@ -191,7 +192,9 @@ class Journal:
         self._entries.append(entry)
         self._bytes += len(line)
         while self._bytes > self._max_bytes and len(self._entries) > 1:
-            self._bytes -= len(self._entries.popleft().line)
+            oldest = self._entries.popleft()
+            self._bytes -= len(oldest.line)
+            self.last_dropped = oldest.number
         if self._file is not None:
             self._write(self._file, line)
         for listener in list(self._listeners):

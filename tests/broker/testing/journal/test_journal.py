@@ -196,6 +196,7 @@ async def test_the_ring_is_bounded_and_the_last_entries_stay(broker, journal, cl
         small._append(*entry[1:4], *entry[5:10], json.loads(entry.line))
     assert 0 < len(small.select(Filter())) < 10
     assert small.select(Filter())[-1].number == 10
+    assert small.last_dropped == small.select(Filter())[0].number - 1
     assert [entry.number for entry in journal.select(Filter(), limit=3)] == [8, 9, 10]
 
 

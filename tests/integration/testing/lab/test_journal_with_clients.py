@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from barnabas import ControlFailed
 from tests.integration.clients.interface import ProducerRecord
 
 
@@ -37,6 +38,18 @@ def test_none_and_count(broker, client_named, topic):
     assert broker.journal.count("Produce", topic=topic) == 1
     with pytest.raises(AssertionError, match="there was not to be Produce with topic="):
         broker.journal.none("Produce", topic=topic)
+
+
+def test_a_journal_that_would_not_know_asserts_nothing(broker, client_named, topic):
+    """An assertion that passes because nobody wrote down what happened is worse than none."""
+    broker.journal.stop()
+    try:
+        client_named("kafka-python").write(topic, ProducerRecord(b"one"))
+        for ask in (broker.journal.none, broker.journal.count, broker.journal.expect):
+            with pytest.raises(ControlFailed, match="the journal is off"):
+                ask("Produce", topic=topic)
+    finally:
+        broker.journal.start()
 
 
 def test_it_can_be_followed_and_exported(broker, client_named, topic, tmp_path):
