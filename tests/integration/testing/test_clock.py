@@ -156,6 +156,67 @@ def transaction_times_out(broker):
     assert (partition["last_stable_offset"], partition["log_end_offset"]) == (2, 2)  # with the marker
 
 
+def test_a_transactional_id_that_nobody_uses_is_forgotten(broker, client):
+    broker.create_topic("t", retention_ms=-1)
+    with client.transactional_producer("tx") as producer:
+        producer.begin()
+        producer.send("t", [ProducerRecord(b"a")])
+        producer.commit()
+    broker.clock.advance(6 * DAYS)
+    assert broker.state["transactions"]["tx"]["state"] == "CompleteCommit"
+    broker.clock.advance(1 * DAYS + 3600)
+    assert broker.state["transactions"] == {}
+    # Whoever comes with it begins anew.
+    with client.transactional_producer("tx") as producer:
+        producer.begin()
+        producer.send("t", [ProducerRecord(b"b")])
+        producer.commit()
+    with client.consumer("t", isolation_level="read_committed") as consumer:
+        assert [record.value for record in consumer.read(2)] == [b"a", b"b"]
+
+
+def test_logs_are_compacted_and_tombstones_deleted(broker, client):
+    broker.create_topic(
+        "t", cleanup_policy="compact", segment_ms=1000, min_cleanable_dirty_ratio=0.01, delete_retention_ms=3_600_000
+    )
+    written = broker.clock.now_ms
+
+    def write(*records):
+        """Each into a segment of its own: two seconds lie between any two of them."""
+        nonlocal written
+        with client.producer() as producer:
+            for key, value in records:
+                producer.send("t", [ProducerRecord(value, key=key, timestamp=written)])
+                written += 2000
+
+    write((b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"b", None), (b"c", b"1"))
+    broker.clock.advance(60)
+    assert contents(client) == [(b"a", b"2"), (b"b", None), (b"c", b"1")]
+    broker.clock.advance(3600)
+    write((b"d", b"1"), (b"e", b"1"))  # as in Kafka, a log without news is not cleaned again
+    broker.clock.advance(60)
+    assert contents(client) == [(b"a", b"2"), (b"c", b"1"), (b"d", b"1"), (b"e", b"1")]
+
+
+def contents(client):
+    with client.consumer("t") as consumer:
+        records = consumer.read(1)
+        while records[-1].offset < consumer.end_offset() - 1:
+            records += consumer.read(1)
+    return [(record.key, record.value) for record in records]
+
+
+def test_a_fetch_that_waits_is_answered(broker, client, group):
+    broker.create_topic("t")
+    member = group.join(client, "t", settings={"fetch.max.wait.ms": 20_000})
+    group.poll_until_shared(partitions_of("t", count=1))
+    group.poll_until(lambda: broker.state["topics"]["t"]["partitions"][0]["waiting_fetches"] == 1, "a Fetch", [member])
+    mark = broker.journal.mark()
+    broker.clock.advance(21)
+    entry = broker.journal.expect("Fetch", topic="t", since=mark, within=PATIENCE)
+    assert entry["took_ms"] >= 20_000
+
+
 def test_nobody_is_disconnected(broker, client):
     broker.create_topic("t")
     with client.producer() as producer:

@@ -153,6 +153,61 @@ def test_a_broker_that_stands_still(broker, client, topic):
     assert end_offset(broker, topic) == 2
 
 
+def test_a_request_at_which_the_broker_stands_still(broker, client, topic):
+    with client.producer() as producer:
+        producer.send(topic, [ONE])
+        begun = time.monotonic()
+        with broker.faults.add(api="Produce", topic=topic, stop_ms=700, times=1) as fault:
+            producer.send(topic, [ONE])
+        assert time.monotonic() - begun >= 0.7
+    assert fault.hits == 1
+    assert end_offset(broker, topic) == 2
+
+
+def test_a_fault_is_about_the_requests_that_were_chosen_and_no_others(broker, client, topic):
+    with client.producer() as producer:
+        producer.send(topic, [ONE])
+        first = broker.journal.expect("Produce", topic=topic)
+        chosen = {
+            **{"topic": f"{topic[:-1]}?", "partition": 0, "versions": first["version"]},
+            **{"client_id": first["client_id"], "principal": "User:ANONYMOUS"},
+        }
+        others = {
+            **{"topic": "other", "partition": 1, "versions": f"0-{first['version'] - 1}"},
+            **{"client_id": "somebody", "principal": "User:somebody"},
+        }
+        elsewhere = [
+            broker.faults.add(api="Produce", error="UNKNOWN_SERVER_ERROR", **{**chosen, name: value})
+            for name, value in others.items()
+        ]
+        here = broker.faults.add(api="Produce", error="NOT_LEADER_OR_FOLLOWER", nth=2, **chosen)
+        producer.send(topic, [ONE])
+        assert (here.seen, here.hits) == (1, 0)
+        producer.send(topic, [ONE])
+        assert (here.seen, here.hits, here.over) == (2, 1, True)
+    assert [fault.seen for fault in elsewhere] == [0] * len(others)
+    assert end_offset(broker, topic) == 3
+
+
+def test_by_chance(broker, client, topic):
+    """The chance of this seed lets three pass, then one fail, then three pass."""
+    chance = {"probability": 0.4, "seed": 0}
+    with broker.faults.add(api="Produce", topic=topic, error="NOT_LEADER_OR_FOLLOWER", **chance) as fault:
+        with client.producer() as producer:
+            for _ in range(6):
+                producer.send(topic, [ONE])
+    assert (fault.seen, fault.hits) == (7, 1)
+    assert end_offset(broker, topic) == 6
+
+
+def test_a_fault_that_is_over_with_its_time(broker, client, topic):
+    with broker.faults.add(api="Produce", topic=topic, error="NOT_LEADER_OR_FOLLOWER", for_ms=500) as fault:
+        client.write(topic, ONE)
+        assert fault.over
+    assert fault.hits >= 1
+    assert end_offset(broker, topic) == 1
+
+
 def test_a_coordinator_that_is_not_found_at_first(broker, client, topic, group):
     client.write(topic, ONE)
     with broker.faults.add(
