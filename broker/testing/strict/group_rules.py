@@ -69,17 +69,29 @@ class GenerationGoneBack(Rule):
 
 
 class GenerationNeverGiven(Rule):
-    """Generations come from the coordinator's answers to JoinGroup."""
+    """Generations come from the coordinator's answers to JoinGroup.
+
+    A group may have been forgotten since, and have begun anew, by a reset or a crash. So only a member that was given
+    its generation over this very connection is held to it.
+    """
 
     name = "generation-never-given"
     reference = "Kafka protocol guide, Group Membership API: JoinGroup's answer gives the generation id"
 
     def request(self, seen: Seen, memory: Memory) -> str | None:
         membership = _membership(seen.message)
-        group = _group(seen, membership[0]) if membership is not None else None
-        if membership is None or group is None or group.generation < 1 or membership[2] <= group.generation:
+        given = memory.get(membership[:2]) if membership is not None else None
+        if membership is None or given is None or membership[2] <= given:
+            return None
+        group = _group(seen, membership[0])
+        if group is None or membership[2] <= group.generation:
             return None
         return f"group {group.group_id}: generation {membership[2]}, and the group is at {group.generation}"
+
+    def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:
+        if isinstance(answer, JoinGroupResponse) and not answer.error_code:
+            memory[seen.message.group_id, answer.member_id] = answer.generation_id
+        return None
 
 
 class WrongCoordinator(Rule):

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from broker.testing.http import Call, ControlError
 from broker.testing.journal.entry import Filter, parse_filter
 from broker.testing.journal.journal import Journal
 from broker.testing.lab import Lab
+from broker.testing.lab_routes import routes_of
 from protocol.api import ApiKey
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -198,6 +200,21 @@ async def test_the_ring_is_bounded_and_the_last_entries_stay(broker, journal, cl
     assert small.select(Filter())[-1].number == 10
     assert small.last_dropped == small.select(Filter())[0].number - 1
     assert [entry.number for entry in journal.select(Filter(), limit=3)] == [8, 9, 10]
+
+
+async def test_nothing_is_asserted_of_entries_that_had_to_make_room(lab, client):
+    expect = next(route.handle for route in routes_of(lab) if route.path == "/journal/expect")
+    lab.journal._max_bytes = 1500
+    for _ in range(10):
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, 3)
+
+    def ask(**fields):
+        return expect(Call("POST", "/journal/expect", {}, {}, json.dumps(fields).encode()))
+
+    with pytest.raises(ControlError, match="for want of room"):
+        await ask(since=1)
+    assert len((await ask(since=lab.journal.last_dropped))["found"]) == 10 - lab.journal.last_dropped
+    assert (await ask())["found"]  # who gives no mark wants what is there
 
 
 async def test_entries_go_to_a_file_as_they_come(journal, client):

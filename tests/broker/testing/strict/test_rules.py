@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker.testing.lab import Lab
+from broker.testing.reset import reset
 from broker.testing.strict.strict import RULES
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
@@ -133,6 +134,19 @@ async def test_a_generation_that_nobody_gave(lab, client):
     member_id, generation = await member(client)
     await heartbeat(client, generation + 5, member_id)
     assert broken(lab) == ["generation-never-given"]
+
+
+async def test_a_generation_of_a_group_that_was_forgotten_meanwhile_is_fine(broker, lab, client):
+    """A group that begins anew begins at the first generation, and its old members learn so from their answers."""
+    for _ in range(2):
+        member_id, generation = await member(client)
+    await reset(broker)
+    async with connected(broker.server) as another:
+        await another.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key="g"), 3)
+        await member(another)
+        await heartbeat(client, generation, member_id)
+        await heartbeat(another, generation, member_id)
+    assert broken(lab) == []
 
 
 async def test_a_heartbeat_to_the_wrong_coordinator(lab, client, now):
