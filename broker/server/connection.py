@@ -100,6 +100,16 @@ class Connection:
         """As its last request had it."""
         return self._client_id
 
+    @property
+    def has_more(self) -> bool:
+        """Whether the client has sent more than the request that is being answered, and so before it is answered."""
+        if len(self.requests) > 1 or self._end > self._start:
+            return True
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
+
     # --- receiving ---
 
     def _on_readable(self) -> None:

@@ -133,7 +133,10 @@ class FetchSessionMisused(Rule):
 
 
 class RetriedWithoutBackoff(Rule):
-    """A request that failed is sent again after a pause, not at once and at once again."""
+    """A request that failed is sent again after a pause, not at once and at once again.
+
+    What was on its way before the answer was is no attempt again: a client may ask many times while a broker hangs.
+    """
 
     name = "retried-without-backoff"
     reference = "KIP-580: exponential backoff between retries (retry.backoff.ms)"
@@ -152,7 +155,8 @@ class RetriedWithoutBackoff(Rule):
         if self.name in seen.facts:
             fingerprint, attempts = seen.facts[self.name]
             memory.pop(fingerprint, None)
-            if answer is not None and any(_is_retriable(code) for code in error_codes(answer)):
+            failed = answer is not None and any(_is_retriable(code) for code in error_codes(answer))
+            if failed and not seen.exchange.connection.has_more:
                 memory[fingerprint] = (attempts + 1, seen.now)
                 if len(memory) > _REMEMBERED:
                     del memory[next(iter(memory))]

@@ -140,23 +140,33 @@ class WrongCoordinator(Rule):
 
 
 class MemberIdIgnored(Rule):
-    """MEMBER_ID_REQUIRED comes with an id, and the next JoinGroup carries it."""
+    """MEMBER_ID_REQUIRED comes with an id, and the next JoinGroup carries it.
+
+    A client that has another request under way, in the name that it had before, may learn from its answer
+    (UNKNOWN_MEMBER_ID) that it is nobody, and begin anew. It does not do so twice in a row.
+    """
 
     name = "member-id-ignored"
     reference = "KIP-394"
 
     def request(self, seen: Seen, memory: Memory) -> str | None:
         message = seen.message
-        if isinstance(message, JoinGroupRequest) and message.group_id in memory:
-            given = memory.pop(message.group_id)
-            if not message.member_id:
-                return f"group {message.group_id}: JoinGroup without the member id {given} that it was given"
-        return None
+        if not isinstance(message, JoinGroupRequest) or message.group_id not in memory:
+            return None
+        given, times = memory[message.group_id]
+        if message.member_id:
+            del memory[message.group_id]
+            return None
+        memory[message.group_id] = given, times + 1
+        if times < 1:
+            return None
+        return f"group {message.group_id}: JoinGroup without the member id {given} that it was given"
 
     def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:
         required = isinstance(answer, JoinGroupResponse) and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
         if required and not seen.by_fault:
-            memory[seen.message.group_id] = answer.member_id  # type: ignore[union-attr]
+            _, times = memory.get(seen.message.group_id, ("", 0))
+            memory[seen.message.group_id] = answer.member_id, times  # type: ignore[union-attr]
         return None
 
 
