@@ -87,7 +87,10 @@ class ProducerEpochGoneBack(Rule):
 
 
 class LeaderEpochGoneBack(Rule):
-    """A reader that knows a newer leader epoch does not go by an older one."""
+    """A reader that knows a newer leader epoch does not go by an older one.
+
+    Unless there is no newer one any more, because a state from before it was restored.
+    """
 
     name = "leader-epoch-gone-back"
     reference = "KIP-320: current_leader_epoch"
@@ -101,7 +104,8 @@ class LeaderEpochGoneBack(Rule):
             for partition in topic.partitions:
                 epoch, key = partition.current_leader_epoch, (topic_id, partition.partition)
                 latest = memory.get(key, -1)
-                if 0 <= epoch < latest:
+                known = seen.broker.replicas.find(topic_id, partition.partition)
+                if 0 <= epoch < latest and known is not None and latest <= known.leader_epoch:
                     name = topic.topic or topic_id.hex()
                     complaint = f"{name}-{partition.partition}: leader epoch {epoch} after {latest}"
                 elif epoch >= 0:
