@@ -203,7 +203,10 @@ class HttpServer:
     # --- the table ---
 
     async def _answer(self, head: _Head, body: bytes) -> Answer:
-        target = urlsplit(head.target)
+        try:
+            target = urlsplit(head.target)
+        except ValueError:
+            raise BadRequest(f"{head.target!r} is no path") from None
         handle, params = self._find(head.method, target.path)
         query = dict(parse_qsl(target.query, keep_blank_values=True))
         try:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from broker.testing.faults.fault import FaultError
+from broker.testing.faults.fault import FaultError, milliseconds
 from broker.testing.http import BadRequest, Call, ControlError, NotFound, Route, Text
 from broker.testing.journal.entry import Entry, Filter, FilterError, parse_filter
 from broker.testing.lab import Lab
@@ -73,10 +73,10 @@ class _FaultRoutes:
         return fault.describe()
 
     async def stop(self, call: Call) -> Any:
-        milliseconds = call.fields("ms").get("ms")
-        if not isinstance(milliseconds, int) or isinstance(milliseconds, bool) or milliseconds < 1:
-            raise BadRequest("'ms' says for how many milliseconds nobody is answered", "ms")
-        self._faults.stop(milliseconds)
+        try:
+            self._faults.stop(milliseconds("ms", call.fields("ms").get("ms")))
+        except FaultError as error:
+            raise BadRequest(str(error), error.field) from None
 
     async def resume(self, call: Call) -> Any:
         self._faults.resume()

@@ -39,6 +39,10 @@ _DELAYS: Final = ("delay_ms", "delay_answer_ms")
 _ABOUT_CONNECTIONS: Final = ("nth", "probability", "seed", "times", "for_ms", "refuse_connections")
 
 
+# Thirty years, which a timer can take.
+_LONGEST_MS: Final = 10**12
+
+
 class FaultError(ValueError):
     """What is wrong with a fault, and in which field."""
 
@@ -140,10 +144,13 @@ def _number(lowest: int) -> Callable[[str, Any], int]:
     return read
 
 
-def _milliseconds(name: str, value: Any) -> int:
-    if isinstance(value, float) and value > 0:
+def milliseconds(name: str, value: Any) -> int:
+    if isinstance(value, float) and 0 < value <= _LONGEST_MS:
         value = max(1, round(value))
-    return _number(1)(name, value)
+    whole = _number(1)(name, value)
+    if whole > _LONGEST_MS:
+        raise FaultError(name, f"must be {_LONGEST_MS} at most, not {value!r}")
+    return whole
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -219,15 +226,15 @@ _READERS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "probability": _probability,
     "seed": _seed,
     "times": _number(1),
-    "for_ms": _milliseconds,
-    "delay_ms": _milliseconds,
-    "delay_answer_ms": _milliseconds,
+    "for_ms": milliseconds,
+    "delay_ms": milliseconds,
+    "delay_answer_ms": milliseconds,
     "error": error_named,
     "close": _close,
-    "throttle_ms": _milliseconds,
+    "throttle_ms": milliseconds,
     "corrupt": _flag,
     "refuse_connections": _flag,
-    "stop_ms": _milliseconds,
+    "stop_ms": milliseconds,
 }
 
 

@@ -126,6 +126,7 @@ async def test_a_refusal_names_the_field(ask):
     ("line", "body", "status"),
     [
         ("GET /nowhere", b"", 404),
+        ("GET //[", b"", 400),
         ("DELETE /echo/a", b"", 405),
         ("POST /echo/a", b"{", 400),
         ("POST /fields", b'{"unknown": 1}', 400),

@@ -54,6 +54,8 @@ def is_about(made, key=ApiKey.PRODUCE, version=9, client_id="c", principal="User
         ({"seed": "x", "delay_ms": 1}, "seed"),
         ({"for_ms": 0, "delay_ms": 1}, "for_ms"),
         ({"delay_ms": -5}, "delay_ms"),
+        ({"delay_ms": 1e99}, "delay_ms"),
+        ({"delay_ms": 10**30}, "delay_ms"),
         ({"close": "sometimes"}, "close"),
         ({"corrupt": "yes"}, "corrupt"),
         ({"api": "Produce", "corrupt": True}, "api"),
