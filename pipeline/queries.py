@@ -16,7 +16,7 @@ from pipeline.checkpoint import Checkpoint, Identity
 from pipeline.connector import KAFKA_OPTIONS
 from pipeline.errors import PipelineError
 from pipeline.frames.encoding import encoded, has_position
-from pipeline.frames.plan import what_moves_rows
+from pipeline.frames.plan import why_not_per_task
 from pipeline.frames.views import Views
 from pipeline.kafka_settings import for_java
 from pipeline.model import (
@@ -121,13 +121,9 @@ class Queries:
                 return self._exactly_once(sink, frame)
 
     def _exactly_once(self, sink: TopicSink, frame: DataFrame) -> Query:
-        moves = what_moves_rows(frame)
-        if moves is not None:
-            objection = f"the query has an operation ({moves}) that keeps state or moves rows between tasks"
-        elif not has_position(frame):
+        objection = why_not_per_task(frame)
+        if objection is None and not has_position(frame):
             objection = f"the view {sink.view!r} has lost the columns _topic, _partition and _offset; select them too"
-        else:
-            objection = None
         if sink.way is Way.PER_TASK and objection is not None:
             raise PipelineError(f"sinks.{sink.name}.way: per-task is not possible: {objection}. Or leave `way` out")
         rows = encoded(frame, sink)
