@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from pipeline.frames.modules import file_of
 from pipeline.model import (
     BadRecordsAction,
     Delivery,
@@ -158,9 +160,12 @@ def _of_format(format_: Format, path: Path, *, writes: bool) -> Iterator[Problem
             yield Problem(path, "avro needs a schema (the JSON text of it)")
             return
         try:
-            json.loads(format_.schema)
+            avro = json.loads(format_.schema)
         except ValueError as error:
             yield Problem((*path, "schema"), f"an Avro schema is JSON, and this is not: {error}")
+            return
+        if not (isinstance(avro, dict) and avro.get("type") == "record" and isinstance(avro.get("fields"), list)):
+            yield Problem((*path, "schema"), "the Avro schema of a value is a record, with fields")
     elif format_.schema is not None and format_.encoding in (Encoding.TEXT, Encoding.BYTES):
         yield Problem((*path, "schema"), f"{format_.encoding} has no schema")
     elif format_.schema is not None and not writes:
@@ -204,12 +209,14 @@ def _of_function(transform: PythonTransform, pipeline: Pipeline, path: Path) -> 
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         yield Problem(path, f"{transform.function!r} is not of the form package.module:function")
         return
-    if pipeline.folder.joinpath(*module.split(".")).with_suffix(".py").exists():
+    if file_of(module, pipeline.folder) is not None:
         return
     try:
-        found = importlib.util.find_spec(module) is not None
+        found = module in sys.modules or importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         found = False
+    if found and pipeline.folder.joinpath(f"{module}.py").is_file():
+        yield Problem(path, f"{module}.py is hidden by a module of Python's or ours; give it another name")
     if not found:
         where = pipeline.folder.absolute()
         yield Problem(path, f"there is no module {module!r}, neither in {where} nor where Python looks")

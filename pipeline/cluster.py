@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
@@ -17,6 +19,8 @@ from pipeline.kafka_settings import for_librdkafka
 from pipeline.model import BadRecordsAction, Pipeline, Source, TopicSink
 
 Offsets = dict[str, dict[int, int]]
+
+_EARLIEST: Final = -2  # as Spark's connector writes it
 
 _PASSING: Final = (
     "NOT_COORDINATOR",
@@ -113,6 +117,34 @@ def topics_of(source: Source, known: Iterable[str]) -> list[str]:
         pattern = re.compile(source.pattern)
         return sorted(name for name in known if pattern.fullmatch(name))
     return list(source.topics)
+
+
+def with_every_partition(pipeline: Pipeline, topics: Mapping[str, int]) -> Pipeline:
+    """The same with an offset to start at for every partition, which Spark asks for: the earliest where none is given.
+
+    `topics` are those that the pipeline uses, with their numbers of partitions.
+    """
+    sources = [_with_every_partition(source, topics) for source in pipeline.sources]
+    return replace(pipeline, sources=tuple(sources))
+
+
+def _with_every_partition(source: Source, topics: Mapping[str, int]) -> Source:
+    if not source.starting.startswith("{"):
+        return source
+    given: dict[str, dict[str, int]] = json.loads(source.starting)
+    read = topics_of(source, topics)
+    for topic, offsets in given.items():
+        place = f"sources.{source.name}.from"
+        if topic not in read:
+            raise PipelineError(f"{place}: {topic!r} is no topic of this source{did_you_mean(topic, read)}")
+        for number in offsets:
+            if int(number) >= topics[topic]:
+                raise PipelineError(f"{place}: the topic {topic!r} has no partition {number}; it has {topics[topic]}")
+    every = {
+        topic: {str(number): given.get(topic, {}).get(str(number), _EARLIEST) for number in range(topics[topic])}
+        for topic in read
+    }
+    return replace(source, starting=json.dumps(every))
 
 
 def check_topics(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:

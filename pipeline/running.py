@@ -12,23 +12,23 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from pipeline.checkpoint import Checkpoint, Identity
 from pipeline.checks import problems_of
-from pipeline.cluster import Cluster, check_topics
+from pipeline.cluster import Cluster, check_topics, with_every_partition
 from pipeline.errors import PipelineError
 from pipeline.explaining import explained
-from pipeline.frames.functions import importable
 from pipeline.frames.views import build
 from pipeline.model import Pipeline
 from pipeline.progress import Board, Display, Listener, LiveDisplay, PlainDisplay, QueryState
 from pipeline.queries import Queries, Query
-from pipeline.session import log_file, new_log, spark_session
+from pipeline.session import is_submitted, log_file, session_for_run, ship
 
 _LAST_BATCH = 10.0  # seconds that a batch under way gets when the pipeline is stopped
 
@@ -80,7 +80,7 @@ class Ready:
     checkpoint: Checkpoint
     identity: Identity
     session: SparkSession
-    log: Path | str | None
+    log: str | None
     topics: dict[str, int]
     cluster: Cluster
 
@@ -93,41 +93,45 @@ def prepared(pipeline: Pipeline, *, master: str | None = None, spark: SparkSessi
         raise PipelineError("\n".join(map(str, problems)))
     cluster = Cluster(pipeline.bootstrap, pipeline.kafka)
     topics = check_topics(pipeline, cluster)
+    pipeline = with_every_partition(pipeline, topics)
     checkpoint = Checkpoint(pipeline.checkpoint)
     with ExitStack() as stack:
         if checkpoint.local is not None:
             checkpoint.check(pipeline.name, cluster.cluster_id)
         stack.enter_context(checkpoint.held())
-        chosen = master or pipeline.master
-        log: Path | str | None
-        if spark is None:
-            log = new_log()
-            running = SparkSession.getActiveSession()
-            owner = spark_session(f"barnabas {pipeline.name}", master=chosen, settings=pipeline.spark, log=log)
-            if running is None:
-                stack.callback(_stop_quietly, owner)
-                _leave_the_death_of_java_to_us(owner)
-        else:
-            owner = spark
-        log = log_file(owner)
-        identity = checkpoint.check(pipeline.name, cluster.cluster_id, owner)
-        # Py4J prints a trace of its own for every call that Java does not answer; what that means is said by us.
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        # Views, settings and listeners of a session of its own end with it: runs do not meet.
-        session = owner.newSession()
-        if spark is not None:
-            for name, value in pipeline.spark.items():
-                if session.conf.isModifiable(name):
-                    session.conf.set(name, value)
-        stack.enter_context(importable(pipeline.folder))
-        yield Ready(pipeline, chosen, checkpoint, identity, session, log, topics, cluster)
+        owner = spark
+        if owner is None:
+            # What spark-submit was told goes over what the file says, as --master does.
+            chosen = master or (None if is_submitted() else pipeline.master)
+            app = f"barnabas {pipeline.name}"
+            owner = stack.enter_context(session_for_run(app, master=chosen, settings=pipeline.spark))
+        _leave_errors_to_us()
+        try:
+            ready = _ready(pipeline, owner, checkpoint, topics, cluster)
+        except (Py4JError, ConnectionError) as error:
+            raise explained(error, pipeline, None) from error
+        yield ready
 
 
-def _leave_the_death_of_java_to_us(spark: SparkSession) -> None:
-    """Have the server to which Java tells of accumulators print no trace when Java's end of the line goes."""
-    server = getattr(spark.sparkContext, "_accumulatorServer", None)
-    if server is not None:
-        server.handle_error = lambda request, address: None
+def _ready(
+    pipeline: Pipeline, owner: SparkSession, checkpoint: Checkpoint, topics: dict[str, int], cluster: Cluster
+) -> Ready:
+    ship(owner.sparkContext)
+    identity = checkpoint.check(pipeline.name, cluster.cluster_id, owner)
+    # Views, settings and listeners of a session of its own end with it: runs do not meet.
+    session = owner.newSession()
+    for name, value in pipeline.spark.items():
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    place = owner.sparkContext.master or ""
+    return Ready(pipeline, place, checkpoint, identity, session, log_file(owner), topics, cluster)
+
+
+def _leave_errors_to_us() -> None:
+    """Py4J logs a trace for every call that Java does not answer, and pyspark one for many a slip in a query."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _run(ready: Ready, board: Board, display: Display, console: Console, once: bool, seconds: float | None) -> Outcome:
@@ -228,8 +232,3 @@ def _stop(started: list[StreamingQuery], queries: list[Query]) -> None:
             break
     for each in queries:
         each.close()
-
-
-def _stop_quietly(session: SparkSession) -> None:
-    with suppress(Exception):  # Java may be gone already, and that was told
-        session.stop()

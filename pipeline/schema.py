@@ -5,6 +5,7 @@ So a file's mistakes are found before a JVM is started, and a record that does n
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -178,6 +179,21 @@ def _tokens(text: str) -> Iterator[str]:
 
 def _shown(token: str | None) -> str:
     return "the end" if token is None else repr(token)
+
+
+def bytes_of_nulls(avro: str) -> bytes | None:
+    """How Avro writes a record of this schema whose fields are all null; None if a field cannot be null.
+
+    That is the branch of null in each field's union, of which there are fewer than 64: one byte each.
+    """
+    written = bytearray()
+    for field in json.loads(avro)["fields"]:
+        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        if "null" not in kinds:
+            return None
+        if isinstance(field["type"], list):  # a plain null takes no room at all
+            written.append(kinds.index("null") << 1)
+    return bytes(written)
 
 
 def misfit(value: Any, fields: tuple[Field, ...]) -> str | None:

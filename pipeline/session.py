@@ -6,11 +6,16 @@
 What Java prints, and Spark logs, goes to a file (`log_file(spark)`), so that a terminal stays for what matters.
 """
 
+import hashlib
+import io
 import os
 import sys
 import tempfile
+import threading
+import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +25,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from pipeline.cache import cache_directory
 from pipeline.connector import default_packages, jars
 from pipeline.errors import PipelineError, SessionFailed
 from pipeline.java import java_home
@@ -51,6 +57,12 @@ LOCAL_DEFAULTS: Final = {
 _SHIPPED: Final = ("pipeline", "protocol")
 
 
+# The contexts that were started for runs of pipelines, and how many of these are under way in each.
+_runs: dict[SparkContext, int] = {}
+_one_at_a_time = threading.RLock()
+_log_of_java: Path | None = None
+
+
 def spark_session(
     app: str = "barnabas",
     *,
@@ -58,18 +70,81 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
     log: Path | str | None = None,
 ) -> SparkSession:
-    """Start Spark, or give the session that this process has already.
+    """Start Spark, or give the session that this process has already. One whose Java has died is replaced.
 
     `master` is `local[*]` unless it is given here, in the settings or by spark-submit. `settings` are Spark's own and
     go over our defaults. `log` is the file for what Java prints; without it, a new one in the folder for temporary
     files.
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        register(running)
-        return running
-    own = dict(settings or {})
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    with _one_at_a_time:
+        spark = current_session() or _start(app, master, dict(settings or {}), log)
+        register(spark)
+        return spark
+
+
+@contextmanager
+def session_for_run(app: str, *, master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """The session that this process has, or one that ends with the last run that uses it."""
+    with _one_at_a_time:
+        found = current_session()
+        spark = spark_session(app, master=master, settings=settings)
+        context = spark.sparkContext
+        if found is None:
+            _runs[context] = 0
+        if context in _runs:
+            _runs[context] += 1
+    try:
+        yield spark
+    finally:
+        with _one_at_a_time:
+            if context in _runs:
+                _runs[context] -= 1
+                if _runs[context] == 0:
+                    del _runs[context]
+                    with suppress(Exception):  # Java may be gone, and that was told
+                        spark.stop()
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process, and with it has chosen where Spark runs."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def current_session() -> SparkSession | None:
+    """The session that this process has, whichever thread has made it, if its Java is alive."""
+    _forget_dead_java()
+    if SparkContext._active_spark_context is None:
+        return None
+    # The active one is a matter of threads; the other is the process's first.
+    return SparkSession.getActiveSession() or SparkSession._instantiatedSession
+
+
+def _forget_dead_java() -> None:
+    """Let go of a Java that has ended, and of a context that it has stopped: pyspark would hold on to them for good."""
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    if gateway is None:
+        return
+    dead = gateway.proc is not None and gateway.proc.poll() is not None
+    if not dead and (context is None or not _is_stopped(context)):
+        return
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if context is not None:
+            context.stop()
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    if dead:
+        with suppress(Exception):
+            gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+def _is_stopped(context: SparkContext) -> bool:
+    return context._jsc is None or bool(context._jsc.sc().isStopped())
+
+
+def _start(app: str, master: str | None, own: dict[str, str], log: Path | str | None) -> SparkSession:
+    submitted = is_submitted()
     if master is None and not submitted:
         master = own.get("spark.master", "local[*]")
     # Spark starts its Python workers with the python of the path, which may be another one.
@@ -78,13 +153,12 @@ def spark_session(
     conf.setAppName(app)
     if master is not None:
         conf.setMaster(master)
-    local = master is not None and master.startswith("local")
-    for name, value in {**DEFAULTS, **(LOCAL_DEFAULTS if local else {}), **own}.items():
+    local_defaults = LOCAL_DEFAULTS if master is not None and _is_local(master) else {}
+    for name, value in {**DEFAULTS, **local_defaults, **own}.items():
         conf.set(name, value)
     try:
         if not submitted:
-            log = Path(log) if log is not None else new_log()
-            _launch(conf, own, log)
+            log = _launch(conf, own, Path(log) if log is not None else None)
         context = SparkContext.getOrCreate(conf)
     except PipelineError:
         raise
@@ -93,22 +167,24 @@ def spark_session(
     except Exception as error:  # Py4J passes on whatever Java throws
         first_line = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise SessionFailed(f"Spark did not start on {master}: {first_line} What it said: {log}") from error
-    if not local:
-        context.addPyFile(str(shipped_packages()))
-    spark = SparkSession.builder.getOrCreate()
-    register(spark)
-    return spark
+    # The server to which Java tells of accumulators would print a trace when Java's end of the line goes.
+    context._accumulatorServer.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
+    return SparkSession.builder.getOrCreate()
 
 
-def _launch(conf: SparkConf, own: Mapping[str, str], log: Path) -> None:
+def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> Path | None:
     """Start the JVM of this process, with its output in a file. A process has one, also for several sessions."""
+    global _log_of_java
     packages = [*default_packages(), *filter(None, own.get("spark.jars.packages", "").split(","))]
     needed = [str(jar) for jar in jars(packages, own)]
     conf.set("spark.jars", ",".join(filter(None, [*needed, own.get("spark.jars", "")])))
     # They are all there; spark-submit need not look for them again.
     conf.set("spark.jars.packages", "")
     if SparkContext._gateway is not None:
-        return
+        if _log_of_java is not None:
+            conf.set(LOG_SETTING, str(_log_of_java))
+        return _log_of_java
+    log = _log_of_java = log or new_log()
     conf.set(LOG_SETTING, str(log))
     options = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} {own.get('spark.driver.extraJavaOptions', '')}".strip()
     conf.set("spark.driver.extraJavaOptions", options)
@@ -118,6 +194,7 @@ def _launch(conf: SparkConf, own: Mapping[str, str], log: Path) -> None:
     with log.open("ab") as output:
         gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
+    return log
 
 
 def new_log() -> Path:
@@ -133,17 +210,38 @@ def log_file(spark: SparkSession) -> str | None:
 
 def register(spark: SparkSession) -> None:
     """Teach a session, also one that was started otherwise, the `barnabas` format."""
+    ship(spark.sparkContext)
     spark.dataSource.register(SegmentDataSource)
 
 
+def ship(context: SparkContext) -> None:
+    """Send the packages that executors import to a cluster, whose machines may not have them."""
+    if not _is_local(context.master or ""):
+        # Its name tells its contents. So it is sent once, and another Barnabas's never meets it under the same name.
+        archive = shipped_packages()
+        if archive.name not in (context._python_includes or ()):
+            context.addPyFile(str(archive))
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
 def shipped_packages() -> Path:
-    """A zip of the packages that executors import, for clusters whose machines do not have them installed."""
+    """A zip of the packages that executors import."""
     root = Path(__file__).parent.parent
-    descriptor, name = tempfile.mkstemp(prefix="barnabas-", suffix=".zip")
-    os.close(descriptor)
-    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in _SHIPPED:
             for file in sorted((root / package).rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
-                    archive.write(file, file.relative_to(root))
-    return Path(name)
+                    # Without its time: the same contents are the same archive.
+                    archive.writestr(zipfile.ZipInfo(file.relative_to(root).as_posix()), file.read_bytes())
+    digest = hashlib.sha256(content.getvalue()).hexdigest()[:12]
+    path = cache_directory() / "shipped" / f"barnabas-{digest}.zip"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(content.getvalue())
+        beside.rename(path)
+    return path

@@ -7,13 +7,14 @@ A decoded frame has the columns of the value, then `_key`, `_topic`, `_partition
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from pipeline.model import BadRecordsAction, Encoding, Format, Source
-from pipeline.schema import parse_schema
+from pipeline.schema import bytes_of_nulls, parse_schema
 
 _CORRUPT = "_corrupt"
 # What a message of ours begins with that Spark carries through its own errors.
@@ -43,11 +44,19 @@ def decode(raw: DataFrame, source: Source, schema: str | None) -> Decoded:
             content = F.expr("substring(value, 6)") if value.confluent_header else F.col("value")
             parsed = from_avro(content, value.schema or "", {"mode": "PERMISSIVE", **value.options})
             raw = raw.withColumn("_parsed", parsed)
-            bad = F.col("value").isNotNull() & F.col("_parsed").isNull()
-            fields = [F.col("_parsed.*")]
+            # What cannot be read becomes a row of nulls, and so does a record that has nothing else.
+            names = raw.select("_parsed.*").columns
+            nothing = reduce(Column.__and__, (F.col(f"_parsed.`{name}`").isNull() for name in names), F.lit(True))
+            of_nulls = bytes_of_nulls(value.schema or "")
+            if of_nulls is not None:
+                nothing = nothing & (content != F.lit(of_nulls))
+            bad = F.col("value").isNotNull() & nothing
+            fields = [F.col(f"_parsed.`{name}`").alias(name) for name in names]
         case _:
             raw = raw.withColumn("_parsed", _parsed(value, schema or ""))
-            bad = F.col("value").isNotNull() & F.col(f"_parsed.{_CORRUPT}").isNotNull()
+            # A value without anything to read (an empty one) is no row; what is there and cannot be read is kept.
+            unread = F.col("_parsed").isNull() | F.col(f"_parsed.{_CORRUPT}").isNotNull()
+            bad = F.col("value").isNotNull() & unread
             for each in parse_schema(schema or ""):
                 fields.append(F.col(f"_parsed.`{each.name}`").alias(each.name))
                 if not each.nullable:

@@ -1,15 +1,10 @@
-"""A user's Python function by its module path, in a way that executors have it too."""
+"""A user's Python function by its module path, applied to views."""
 
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 from pipeline.errors import PipelineError
@@ -18,50 +13,13 @@ from pipeline.model import PythonTransform
 Function = Callable[..., DataFrame]
 
 
-@contextmanager
-def importable(folder: Path) -> Iterator[None]:
-    """While it is open, modules beside the pipeline's file can be imported, and travel to executors by their contents.
-
-    By contents, because executors do not have the file; afterwards they are forgotten, so that another pipeline of this
-    process with a module of the same name gets its own.
-    """
-    before = set(sys.modules)
-    place = str(folder.absolute())
-    sys.path.insert(0, place)
-    registered: list[ModuleType] = []
-
-    def register() -> None:
-        for name in set(sys.modules) - before:
-            module = sys.modules[name]
-            file = getattr(module, "__file__", None)
-            if file and Path(file).parent == Path(place) and module not in registered:
-                cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-                registered.append(module)
-
-    _registrars.append(register)
-    try:
-        yield
-    finally:
-        _registrars.remove(register)
-        sys.path.remove(place)
-        for module in registered:
-            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
-            sys.modules.pop(module.__name__, None)
-
-
-_registrars: list[Callable[[], None]] = []
-
-
 def find(transform: PythonTransform) -> Function:
     module_name, _, name = transform.function.partition(":")
     try:
-        importlib.invalidate_caches()
         module = importlib.import_module(module_name)
     except Exception as error:
         kind = type(error).__name__
         raise PipelineError(f"transforms.{transform.name}: importing {module_name} failed: {kind}: {error}") from error
-    for register in _registrars:
-        register()
     function = getattr(module, name, None)
     if not callable(function):
         raise PipelineError(f"transforms.{transform.name}: {module_name} has no function {name!r}")
@@ -70,6 +28,7 @@ def find(transform: PythonTransform) -> Function:
 
 
 def applied(transform: PythonTransform, inputs: list[DataFrame]) -> DataFrame:
+    """To be called with the modules of the pipeline's folder importable: what executors run is packed in here."""
     function = find(transform)
     try:
         result = function(*inputs, **transform.arguments)

@@ -22,7 +22,7 @@ def stream(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame
         reader = reader.option("startingTimestamp", source.starting)
         reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
     else:
-        reader = reader.option("startingOffsets", _all_partitions(source.starting))
+        reader = reader.option("startingOffsets", source.starting)
     if source.max_records_per_batch is not None:
         reader = reader.option("maxOffsetsPerTrigger", source.max_records_per_batch)
     return reader.load()
@@ -70,13 +70,6 @@ def _options(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "includeHeaders": "true",
         **where,
     }
-
-
-def _all_partitions(starting: str) -> str:
-    if starting in ("earliest", "latest"):
-        return starting
-    offsets: dict[str, dict[str, int]] = json.loads(starting)
-    return json.dumps(offsets)
 
 
 def _is_object(text: str) -> bool:

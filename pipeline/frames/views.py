@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException, ParseException
@@ -11,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import PipelineError
 from pipeline.frames.decoding import Decoded, decode, good
 from pipeline.frames.functions import applied
+from pipeline.frames.modules import imported_from
 from pipeline.frames.sources import inferred_schema, stream, table
-from pipeline.model import BadRecordsAction, Encoding, Pipeline, PythonTransform, Source, SqlTransform
+from pipeline.model import BadRecordsAction, Encoding, Pipeline, PythonTransform, Source, SqlTransform, Transform
 
 
 @dataclass
@@ -29,18 +31,24 @@ def build(spark: SparkSession, pipeline: Pipeline, known_schemas: Mapping[str, s
         frame = _source(spark, pipeline, source, views)
         views.frames[source.name] = frame
         frame.createOrReplaceTempView(source.name)
-    for transform in pipeline.transforms:
-        match transform:
-            case SqlTransform():
-                try:
-                    frame = spark.sql(transform.sql)
-                except (AnalysisException, ParseException) as error:
-                    raise PipelineError(f"transforms.{transform.name}: {sql_sentence(error)}") from error
-            case PythonTransform():
-                frame = applied(transform, [views.frames[name] for name in transform.inputs])
-        views.frames[transform.name] = frame
-        frame.createOrReplaceTempView(transform.name)
+    in_python = any(isinstance(each, PythonTransform) for each in pipeline.transforms)
+    with imported_from(pipeline.folder) if in_python else nullcontext():
+        for transform in pipeline.transforms:
+            frame = _transformed(spark, transform, views)
+            views.frames[transform.name] = frame
+            frame.createOrReplaceTempView(transform.name)
     return views
+
+
+def _transformed(spark: SparkSession, transform: Transform, views: Views) -> DataFrame:
+    match transform:
+        case SqlTransform():
+            try:
+                return spark.sql(transform.sql)
+            except (AnalysisException, ParseException) as error:
+                raise PipelineError(f"transforms.{transform.name}: {sql_sentence(error)}") from error
+        case PythonTransform():
+            return applied(transform, [views.frames[name] for name in transform.inputs])
 
 
 def _source(spark: SparkSession, pipeline: Pipeline, source: Source, views: Views) -> DataFrame:

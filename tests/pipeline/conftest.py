@@ -1,6 +1,7 @@
 """One Spark session for all tests: it takes seconds to start."""
 
 import os
+from typing import Any
 
 import pytest
 
@@ -40,9 +41,7 @@ def spark_is_here() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_is_here, tmp_path_factory):
-    from pipeline.session import spark_session
-
+def spark_settings(spark_is_here, tmp_path_factory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -50,9 +49,25 @@ def spark(spark_is_here, tmp_path_factory):
         # Tests run every plan once: the better part of a full compiler's work would be for nothing.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    session = spark_session("tests", master="local[2]", settings=settings, log=folder / "spark.log")
-    yield session
-    session.stop()
+    return {"master": "local[2]", "settings": settings, "log": folder / "spark.log"}
+
+
+@pytest.fixture(scope="session")
+def _stopped_at_the_end():
+    yield
+    from pipeline.session import current_session
+
+    running = current_session()
+    if running is not None:
+        running.stop()
+
+
+@pytest.fixture
+def spark(spark_settings, _stopped_at_the_end):
+    """The one session of all tests; another if a test before has stopped it, or its Java has died."""
+    from pipeline.session import spark_session
+
+    return spark_session("tests", **spark_settings)
 
 
 @pytest.fixture
