@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from pipeline.bounded import NoAnswerError
+from pipeline.connector import default_packages
 from pipeline.errors import PipelineError
 from pipeline.frames.decoding import STOPPED
 from pipeline.model import Pipeline
@@ -23,9 +24,9 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"OffsetOutOfRange|Some data may have been lost|KAFKA_DATA_LOSS",
-        "records that the pipeline had not read yet are gone from the topic: deleted by retention, or the topic was "
-        "made anew. Remove the checkpoint {checkpoint} to begin anew with what is there, or lengthen the topic's "
-        "retention.ms",
+        "records that the pipeline was to read next are not in the topic: deleted by retention, or the topic was made "
+        "anew, or `from` names an offset beyond its end. Remove the checkpoint {checkpoint} to begin anew with what is "
+        "there, lengthen the topic's retention.ms, or correct `from`",
     ),
     (
         r"UnknownTopicOrPartition|UNKNOWN_TOPIC_OR_PART",
@@ -51,8 +52,19 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         "Python on an executor lacks the module {0}; install it there (barnabas[pipeline] has what our sinks need)",
     ),
     (
+        r"Failed to find data source: kafka",
+        "this Spark session has no Kafka connector; start it with `pipeline.spark_session()`, or with `--packages "
+        + ",".join(default_packages())
+        + "`",
+    ),
+    (
+        r"IncompatibleSchemaException: (.*)|SchemaParseException: (.*)",
+        "an Avro schema does not fit: {0}",
+    ),
+    (
         r"MSG_SIZE_TOO_LARGE|RecordTooLarge",
-        "a record is larger than the topic takes; raise the topic's max.message.bytes, or make the rows smaller",
+        "a record is larger than what may be sent; make the rows smaller, or raise message.max.bytes under `kafka` in "
+        "the file and the topic's max.message.bytes",
     ),
     (
         r"TOPIC_AUTHORIZATION_FAILED|_AUTHENTICATION|GROUP_AUTHORIZATION|SaslAuthentication",
@@ -87,16 +99,19 @@ def explained(error: BaseException, pipeline: Pipeline, log: Path | str | None) 
             f"(`bad_records: skip`){where}"
         )
     for pattern, sentence in _KNOWN:
-        found = re.search(pattern, text)
+        # The last is the nearest to the cause.
+        found = next(reversed(list(re.finditer(pattern, text))), None)
         if found is not None:
-            said = sentence.format(*found.groups(), checkpoint=pipeline.checkpoint, bootstrap=pipeline.bootstrap)
+            said = sentence.format(
+                *filter(None, found.groups()), checkpoint=pipeline.checkpoint, bootstrap=pipeline.bootstrap
+            )
             return PipelineError(said + where)
     return PipelineError(f"the pipeline failed: {_gist(text)}{where}")
 
 
 def _gist(text: str) -> str:
     """The line that says most: the last of a Python trace, or the first of Java's."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix("Caused by: ") for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): \S", line) and "Py4J" not in line]
     chosen = raised[-1] if raised else lines[0] if lines else text
     return re.sub(r"^\w+(\.\w+)*\.", "", chosen)[:500]

@@ -30,6 +30,15 @@ PIPELINE = Pipeline("p", "host:9092", (), (), "/checkpoint")
         (KafkaException(KafkaError(KafkaError._FENCED)), "another run of this pipeline"),
         (KafkaException(KafkaError(KafkaError._TRANSPORT)), "does not answer"),
         (Py4JNetworkError("Answer from Java side is empty"), "Java process is gone"),
+        (Exception("AnalysisException: Failed to find data source: kafka. Please"), "--packages org.apache.spark:"),
+        (
+            Exception("Job aborted\n\tat a.b\nCaused by: a.b.IncompatibleSchemaException: no field 'x'\n\tat a.b"),
+            "an Avro schema does not fit: no field 'x'",
+        ),
+        (
+            Exception("An exception was raised by the Python Proxy\nCaused by: a.b.OddException: the cause\n\tat a.b"),
+            "the pipeline failed: OddException: the cause",
+        ),
         (
             Exception("Job aborted\nTraceback\nValueError: strange\n\tat org.apache"),
             "the pipeline failed: ValueError: strange",

@@ -12,16 +12,18 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark import SparkContext
+
 from pipeline.errors import PipelineError
 from pipeline.file.reading import parse
 from pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlTransform, TopicSink
 from pipeline.running import run
+from pipeline.session import spark_session
 from tests.pipeline.topics import Topics
 from tests.support.ports import HeldPort
 
-AVRO = (
-    '{"type": "record", "name": "point", "fields": [{"name": "x", "type": "int"}, {"name": "name", "type": "string"}]}'
-)
+NAME_FIELD = ', {"name": "name", "type": "string"}'
+AVRO = f'{{"type": "record", "name": "point", "fields": [{{"name": "x", "type": "int"}}{NAME_FIELD}]}}'
 
 
 @pytest.fixture
@@ -153,12 +155,133 @@ def test_a_schema_that_does_not_fit_stops_the_pipeline_or_not(broker, go, tmp_pa
         ("transforms: {t: {python: 'mine:missing', inputs: numbers}}", "mine has no function 'missing'"),
     ],
 )
-def test_a_mistake_that_only_spark_can_see_is_a_sentence(broker, go, tmp_path, change, said):
+def test_a_mistake_that_only_spark_can_see_is_a_sentence(broker, go, tmp_path, change, said, capfd):
     (tmp_path / "mine.py").write_text(
         "def wrong(frame):\n    raise ValueError('no')\n\ndef nothing(frame):\n    pass\n"
     )
     Topics(broker.bootstrap).create(numbers=1, out=1)
     assert said in failure(go, BAD + change + "\n")
+    assert capfd.readouterr() == ("", "")  # no trace of Java's
+
+
+@pytest.mark.spark
+def test_a_slip_in_a_sinks_expression_is_a_sentence(broker, go, capfd):
+    Topics(broker.bootstrap).create(numbers=1, out=1)
+    said = failure(go, BAD.replace("topic: out}", "topic: out, key: nn}"))
+    assert said.startswith("sinks.out.key: A column, variable, or function parameter with name `nn`")
+    assert capfd.readouterr() == ("", "")
+
+
+EVERY_FORMAT = """\
+name: every-format
+sources:
+  json: {{topic: json, value: json, schema: "n INT, s STRING"}}
+  csv: {{topic: csv, value: csv, schema: "n INT, s STRING"}}
+  avro: {{topic: avro, value: avro, schema: '{record}'}}
+  nulls: {{topic: nulls, value: avro, schema: '{nulls}'}}
+sinks:
+  json: {{from: json, topic: json-out, partitions: 1}}
+  csv: {{from: csv, topic: csv-out, partitions: 1}}
+  avro: {{from: avro, topic: avro-out, partitions: 1}}
+  nulls: {{from: nulls, topic: nulls-out, partitions: 1}}
+bad_records: {{topic: dead, partitions: 1}}
+checkpoint: checkpoint
+"""
+
+
+@pytest.mark.spark
+def test_what_does_not_fit_is_found_in_every_format(broker, go):
+    topics = Topics(broker.bootstrap)
+    topics.create(json=1, csv=1, avro=1, nulls=1)
+    record = bytes([2, 6]) + b"one"
+    bad = {
+        "json": [b"", b" ", b"null", b"[]", b'[{"n": 2}, {"n": 3}]', b"5", b'{"n": 7.5}', b'{"n": 99999999999}'],
+        "csv": [b"x,two", b"3", b"4,four,more"],
+        "avro": [b"", b"\xff", record[:-1]],
+        "nulls": [b"", b"\x08"],
+    }
+    good = {
+        "json": [b'{"n": 1, "s": "a"}', b"{}"],
+        "csv": [b"1,one"],
+        "avro": [record],
+        "nulls": [b"\x00", b"\x02\x02"],
+    }
+    for topic in bad:
+        topics.fill(topic, [*good[topic], *bad[topic], None])  # no value at all is nothing bad
+    go(EVERY_FORMAT.format(record=AVRO, nulls=AVRO.replace('"int"', '["null", "int"]').replace(NAME_FIELD, "")))
+    found = {topic: [json.loads(each) for each in topics.values(f"{topic}-out")] for topic in bad}
+    assert found == {
+        "json": [{"n": 1, "s": "a"}, {}, {}],
+        "csv": [{"n": 1, "s": "one"}, {}],
+        "avro": [{"x": 1, "name": "one"}, {}],
+        "nulls": [{}, {"x": 1}, {}],
+    }
+    dead = [(dict(each.headers())["barnabas.topic"].decode(), each.value()) for each in topics.read("dead")]
+    assert sorted(dead, key=str) == sorted(((topic, each) for topic in bad for each in bad[topic]), key=str)
+
+
+@pytest.mark.spark
+def test_offsets_to_start_at_may_be_those_of_some_partitions(broker, go):
+    topics = Topics(broker.bootstrap)
+    topics.create(lines=2, out=1)
+    topics.fill("lines", [{"value": f"{partition}{n}", "partition": partition} for partition in (0, 1) for n in "abc"])
+    text = """\
+name: some
+sources: {lines: {topic: lines, from: {lines: {1: 2}}}}
+sinks: {out: {from: lines, topic: out, format: text, columns: value}}
+checkpoint: checkpoint
+"""
+    assert failure(go, text.replace("1: 2", "2: 2")) == (
+        "sources.lines.from: the topic 'lines' has no partition 2; it has 2"
+    )
+    assert failure(go, text.replace("{lines: {1", "{line: {1")) == (
+        "sources.lines.from: 'line' is no topic of this source; did you mean 'lines'?"
+    )
+    go(text)
+    assert sorted(topics.values("out")) == ["0a", "0b", "0c", "1c"]
+
+
+MARKING = """\
+from pyspark.sql.functions import udf
+
+def marked(lines):
+    return lines.withColumn("value", udf(lambda text: "{mark} " + text)("value"))
+"""
+
+
+@pytest.mark.spark
+def test_a_function_edited_between_runs_and_a_java_that_dies(broker, spark, spark_settings, tmp_path, capfd):
+    """One process goes on through both, as a notebook does."""
+    topics = Topics(broker.bootstrap)
+    topics.create(lines=1, out=1)
+    (tmp_path / "mine.py").touch()
+    pipeline = parse(
+        """\
+name: edited
+sources: {lines: {topic: lines}}
+transforms: {marked: {python: "mine:marked", inputs: lines}}
+sinks: {out: {from: marked, topic: out, format: text, columns: value}}
+checkpoint: checkpoint
+""",
+        "test.yaml",
+        tmp_path,
+        [("bootstrap", broker.bootstrap)],
+    )
+    for mark in "12":
+        (tmp_path / "mine.py").write_text(MARKING.format(mark=mark))
+        topics.fill("lines", ["line"])
+        run(pipeline, once=True, spark=spark)
+    java = SparkContext._gateway.proc
+    java.kill()
+    java.wait()
+    (tmp_path / "mine.py").write_text(MARKING.format(mark="3"))
+    topics.fill("lines", ["line"])
+    with pytest.raises(PipelineError, match="Spark's Java process is gone"):
+        run(pipeline, once=True, spark=spark)
+    spark_session("tests", **spark_settings)
+    run(pipeline, once=True)  # finds it
+    assert topics.values("out") == ["1 line", "2 line", "3 line"]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.spark

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipeline.schema import Field, SchemaError, Type, misfit, parse_schema
+from pipeline.schema import Field, SchemaError, Type, bytes_of_nulls, misfit, parse_schema
 
 
 def test_columns_with_types_and_not_null():
@@ -58,3 +58,12 @@ def test_what_is_no_schema_says_why(text, said):
 def test_a_record_that_does_not_fit_is_told_why(value, said):
     fields = parse_schema("id INT NOT NULL, tags ARRAY<STRING>, at STRUCT<x: DOUBLE>")
     assert misfit(json.loads(value), fields) == said
+
+
+def test_how_avro_writes_a_record_of_nulls():
+    def of(*types):
+        fields = [{"name": f"f{number}", "type": each} for number, each in enumerate(types)]
+        return bytes_of_nulls(json.dumps({"type": "record", "name": "r", "fields": fields}))
+
+    assert of(["null", "int"], ["string", "null"], "null") == b"\x00\x02"
+    assert of(["null", "int"], "string") is None
