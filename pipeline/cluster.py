@@ -147,6 +147,10 @@ def _with_every_partition(source: Source, topics: Mapping[str, int]) -> Source:
     return replace(source, starting=json.dumps(every))
 
 
+def _hint(topic: str, known: Iterable[str]) -> str:
+    return did_you_mean(topic, known) or "."
+
+
 def check_topics(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:
     """The topics that the pipeline reads and writes, all there; sinks' topics are created if the file says how."""
     known = cluster.topics()
@@ -158,7 +162,7 @@ def check_topics(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:
         for topic in named:
             if topic not in known:
                 missing.append(
-                    f"the topic {topic!r} of the source {source.name!r} does not exist{did_you_mean(topic, known)} "
+                    f"the topic {topic!r} of the source {source.name!r} does not exist{_hint(topic, known)} "
                     f"Create it with: barnabas topics create {topic} --bootstrap {pipeline.bootstrap}"
                 )
     wanted = [
@@ -169,7 +173,7 @@ def check_topics(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:
     for topic, partitions, place in wanted:
         if topic not in known and partitions is None:
             missing.append(
-                f"the topic {topic!r} of {place} does not exist{did_you_mean(topic, known)} Create it, or let "
+                f"the topic {topic!r} of {place} does not exist{_hint(topic, known)} Create it, or let "
                 f"the pipeline do that: `partitions: 3` beside it in the file"
             )
     if missing:

@@ -38,7 +38,8 @@ def description(ready: Ready) -> Iterator[str]:
     yield f"pipeline {pipeline.name} on {ready.master}, broker {pipeline.bootstrap}, checkpoint {pipeline.checkpoint}"
     ends = ready.cluster.ends(ready.topics)
     for topic, partitions in ready.topics.items():
-        yield f"  topic {topic}: {partitions} partitions, {sum(ends[topic].values())} records up to now"
+        # Some offsets may be those of markers of transactions, or of records that are deleted.
+        yield f"  topic {topic}: {partitions} partitions, at most {sum(ends[topic].values())} records up to now"
     views = build(ready.session, pipeline, ready.identity.schemas)
     for name, frame in views.frames.items():
         columns = (f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)

@@ -72,6 +72,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"OutOfMemoryError", "Spark ran out of memory; set spark.driver.memory (or spark.executor.memory) under `spark`"),
 )
+_BEFORE: Final = re.compile(r'^(: |Caused by: |Exception in thread "[^"]*" )')
 _STOPPED: Final = re.compile(re.escape(STOPPED) + r"\s*(.*?)(?: SQLSTATE|\n|$)")
 
 
@@ -83,7 +84,7 @@ def explained(error: BaseException, pipeline: Pipeline, log: Path | str | None) 
         text = f"KafkaException: {error.args[0].name()} {error.args[0].str()}"
     elif isinstance(error, NoAnswerError):
         text = "_TIMED_OUT"
-    _append(log, text)
+    append_to_log(log, text)
     where = f" (all of it: {log})" if log is not None else ""
     # What Java itself raised is a Py4JJavaError (or one of Spark's); the others mean that Java did not answer.
     if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
@@ -106,18 +107,19 @@ def explained(error: BaseException, pipeline: Pipeline, log: Path | str | None) 
                 *filter(None, found.groups()), checkpoint=pipeline.checkpoint, bootstrap=pipeline.bootstrap
             )
             return PipelineError(said + where)
-    return PipelineError(f"the pipeline failed: {_gist(text)}{where}")
+    return PipelineError(f"the pipeline failed: {gist(text)}{where}")
 
 
-def _gist(text: str) -> str:
+def gist(text: str) -> str:
     """The line that says most: the last of a Python trace, or the first of Java's."""
-    lines = [line.strip().removeprefix("Caused by: ") for line in text.splitlines() if line.strip()]
+    lines = [_BEFORE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("WARNING:")]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): \S", line) and "Py4J" not in line]
     chosen = raised[-1] if raised else lines[0] if lines else text
     return re.sub(r"^\w+(\.\w+)*\.", "", chosen)[:500]
 
 
-def _append(log: Path | str | None, text: str) -> None:
+def append_to_log(log: Path | str | None, text: str) -> None:
     if log is None:
         return
     try:

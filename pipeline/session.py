@@ -21,13 +21,13 @@ from typing import Final
 
 import pyspark
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pipeline.cache import cache_directory
 from pipeline.connector import default_packages, jars
 from pipeline.errors import PipelineError, SessionFailed
+from pipeline.explaining import append_to_log, gist
 from pipeline.java import java_home
 from pipeline.segments.source import SegmentDataSource
 
@@ -77,7 +77,9 @@ def spark_session(
     files.
     """
     with _one_at_a_time:
-        spark = current_session() or _start(app, master, dict(settings or {}), log)
+        spark = current_session()
+        if spark is None:
+            return _start(app, master, dict(settings or {}), log)
         register(spark)
         return spark
 
@@ -158,21 +160,31 @@ def _start(app: str, master: str | None, own: dict[str, str], log: Path | str | 
         conf.set(name, value)
     try:
         if not submitted:
-            log = _launch(conf, own, Path(log) if log is not None else None)
+            _launch(conf, own, Path(log) if log is not None else None)
         context = SparkContext.getOrCreate(conf)
+        # The server to which Java tells of accumulators would print a trace when Java's end of the line goes.
+        context._accumulatorServer.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
+        spark = SparkSession.builder.getOrCreate()
+        register(spark)
+        return spark
     except PipelineError:
         raise
-    except (PySparkRuntimeError, OSError) as error:
-        raise SessionFailed(f"Spark did not start ({error}). What it said: {log}") from None
     except Exception as error:  # Py4J passes on whatever Java throws
-        first_line = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        raise SessionFailed(f"Spark did not start on {master}: {first_line} What it said: {log}") from error
-    # The server to which Java tells of accumulators would print a trace when Java's end of the line goes.
-    context._accumulatorServer.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
-    return SparkSession.builder.getOrCreate()
+        text = f"{type(error).__name__}: {error}"
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+        if _log_of_java is not None and "JAVA_GATEWAY_EXITED" in text:
+            text = _log_of_java.read_text(errors="replace")
+        append_to_log(_log_of_java, text)
+        why = gist(text)
+        if "stopped SparkContext" in text or "masters are unresponsive" in text:
+            why = "no Spark master answers there"
+        raise SessionFailed(
+            f"Spark did not start on {master}: {why.rstrip('.')}. What it said: {_log_of_java}"
+        ) from error
 
 
-def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> Path | None:
+def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> None:
     """Start the JVM of this process, with its output in a file. A process has one, also for several sessions."""
     global _log_of_java
     packages = [*default_packages(), *filter(None, own.get("spark.jars.packages", "").split(","))]
@@ -183,7 +195,7 @@ def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> Path |
     if SparkContext._gateway is not None:
         if _log_of_java is not None:
             conf.set(LOG_SETTING, str(_log_of_java))
-        return _log_of_java
+        return
     log = _log_of_java = log or new_log()
     conf.set(LOG_SETTING, str(log))
     options = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} {own.get('spark.driver.extraJavaOptions', '')}".strip()
@@ -194,7 +206,6 @@ def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> Path |
     with log.open("ab") as output:
         gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
-    return log
 
 
 def new_log() -> Path:

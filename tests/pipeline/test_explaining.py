@@ -36,6 +36,10 @@ PIPELINE = Pipeline("p", "host:9092", (), (), "/checkpoint")
             "an Avro schema does not fit: no field 'x'",
         ),
         (
+            Exception("An error occurred while calling o1.select.\n: java.lang.OddException: the cause\n\tat a.b"),
+            "the pipeline failed: OddException: the cause",
+        ),
+        (
             Exception("An exception was raised by the Python Proxy\nCaused by: a.b.OddException: the cause\n\tat a.b"),
             "the pipeline failed: OddException: the cause",
         ),

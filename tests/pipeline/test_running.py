@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from pyspark import SparkContext
 
+from pipeline import running
 from pipeline.errors import PipelineError
 from pipeline.file.reading import parse
 from pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlTransform, TopicSink
@@ -304,7 +305,26 @@ def test_a_missing_topic_says_how_to_make_it(broker, tmp_path):
     first, second = str(caught.value).splitlines()
     assert first.startswith("the topic 'numbers' of the source 'numbers' does not exist; did you mean 'number'?")
     assert "barnabas topics create numbers" in first
-    assert second.startswith("the topic 'out' of sinks.out does not exist")
+    assert second.startswith("the topic 'out' of sinks.out does not exist. Create it, or")
+
+
+@pytest.mark.parametrize(("submitted", "master"), [(True, None), (False, "spark://file:7077")])
+def test_what_spark_submit_was_told_goes_over_the_file(broker, tmp_path, monkeypatch, submitted, master):
+    Topics(broker.bootstrap).create(numbers=1, out=1)
+    asked = []
+
+    def asked_for(app, *, master, settings):
+        asked.append(master)
+        raise PipelineError("enough")
+
+    monkeypatch.setattr(running, "session_for_run", asked_for)
+    if submitted:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    pipeline = parse(BAD + "master: spark://file:7077\n", "test.yaml", tmp_path, [("bootstrap", broker.bootstrap)])
+    for given in (None, "spark://said:7077"):
+        with pytest.raises(PipelineError, match="enough"):
+            run(pipeline, master=given)
+    assert asked == [master, "spark://said:7077"]
 
 
 def test_an_unreachable_broker(tmp_path):

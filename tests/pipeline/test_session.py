@@ -4,13 +4,14 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import connector, java
+from pipeline import connector, java, session
 from pipeline.errors import ConnectorMissing, JavaMissing
 from pipeline.session import log_file, spark_session
 
@@ -109,6 +110,53 @@ def test_a_connector_that_was_published_without_a_part_gets_it_of_an_older_relea
     ]
 
 
+class FakeSession:
+    def __init__(self):
+        self.sparkContext = object()
+        self.stopped = 0
+
+    def stop(self):
+        self.stopped += 1
+
+
+def for_run():
+    return session.session_for_run("test", master=None, settings={})
+
+
+def test_the_last_run_in_a_session_ends_it(monkeypatch):
+    shared = FakeSession()
+    has = []
+    monkeypatch.setattr(session, "current_session", lambda: has[0] if has else None)
+    monkeypatch.setattr(session, "spark_session", lambda *_, **__: has.append(shared) or shared)
+    with ExitStack() as first, ExitStack() as second:
+        assert first.enter_context(for_run()) is second.enter_context(for_run()) is shared
+        first.close()
+        assert not shared.stopped
+    assert shared.stopped == 1
+
+
+def test_a_session_that_was_there_before_a_run_stays(monkeypatch):
+    own = FakeSession()
+    monkeypatch.setattr(session, "current_session", lambda: own)
+    monkeypatch.setattr(session, "spark_session", lambda *_, **__: own)
+    with for_run():
+        pass
+    assert not own.stopped
+
+
+def test_what_executors_get_is_named_by_its_contents(monkeypatch, tmp_path):
+    monkeypatch.setenv("BARNABAS_CACHE", str(tmp_path))
+    archive = session.shipped_packages()
+    assert session.shipped_packages() == archive
+    assert [each.name for each in archive.parent.iterdir()] == [archive.name]
+    program = "import pipeline.sinks.topic_per_task as sink; print(sink.__file__)"
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(archive)}, capture_output=True, text=True)
+    assert done.stdout.startswith(str(archive)), done.stderr
+    monkeypatch.setattr(session, "_SHIPPED", ("protocol",))
+    assert session.shipped_packages() != archive
+
+
 @pytest.mark.spark
 class TestSession:
     def test_it_is_quiet_and_its_log_is_a_file(self, spark, capfd):
@@ -123,6 +171,27 @@ class TestSession:
 
     def test_a_process_has_one(self, spark):
         assert spark_session() is spark
+
+
+@pytest.mark.spark
+def test_a_spark_that_does_not_start_is_a_sentence_and_the_next_one_starts(spark_is_here):
+    """In one process: a master that is none, and a setting that is none."""
+    program = (
+        "from pipeline import spark_session\n"
+        "from pipeline.errors import PipelineError\n"
+        "for master, partitions in ('nowhere', '1'), ('local[1]', 'many'), ('local[1]', '1'):\n"
+        "    try:\n"
+        "        spark = spark_session(master=master, settings={'spark.sql.shuffle.partitions': partitions})\n"
+        "        print(spark.range(100).count())\n"
+        "    except PipelineError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    no_master, no_number, count = done.stdout.splitlines()
+    assert no_master.startswith("Spark did not start on nowhere: SparkException: Master must either be yarn or start")
+    assert "spark.sql.shuffle.partitions should be int, but was many. What it said: /" in no_number
+    assert (count, done.stderr) == ("100", "")
 
 
 @pytest.mark.spark
