@@ -151,8 +151,11 @@ def _hint(topic: str, known: Iterable[str]) -> str:
     return did_you_mean(topic, known) or "."
 
 
-def check_topics(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:
-    """The topics that the pipeline reads and writes, all there; sinks' topics are created if the file says how."""
+def check_topics(pipeline: Pipeline, cluster: Cluster, *, create: bool = True) -> dict[str, int]:
+    """The topics that the pipeline reads and writes, all there; sinks' topics are created if the file says how.
+
+    Without `create` those that would be created are among them, too.
+    """
     known = cluster.topics()
     missing = []
     for source in pipeline.sources:
@@ -180,7 +183,8 @@ def check_topics(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:
         raise PipelineError("\n".join(missing))
     for topic, partitions, _ in wanted:
         if topic not in known and partitions is not None:
-            cluster.create(topic, partitions)
+            if create:
+                cluster.create(topic, partitions)
             known[topic] = partitions
     used = {topic for source in pipeline.sources for topic in topics_of(source, known)}
     used |= {topic for topic, _, _ in wanted}

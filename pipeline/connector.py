@@ -8,6 +8,8 @@ itself, by `spark.jars.ivySettings` or `spark.jars.repositories` in a session's 
 import fcntl
 import hashlib
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -33,6 +35,8 @@ KAFKA_OPTIONS: Final = {
 _TOKEN_PROVIDER: Final = f"org.apache.spark:spark-token-provider-kafka-0-10_{SCALA}"
 _TOKEN_PROVIDER_VERSION: Final = "4.0.0"
 
+_SURE: Final = "4.0.0"  # a pyspark whose connector is there with all its parts
+
 _PASSED_ON: Final = ("spark.jars.ivySettings", "spark.jars.repositories")
 
 
@@ -41,6 +45,13 @@ def default_packages(version: str = pyspark.__version__) -> list[str]:
         f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version}",
         f"org.apache.spark:spark-avro_{SCALA}:{version}",
     ]
+
+
+def with_default_packages(named: str) -> list[str]:
+    """The packages of a session: those that its settings name, and ours where they name no other version."""
+    own = [package.strip() for package in named.split(",") if package.strip()]
+    chosen = {package.rpartition(":")[0] for package in own}
+    return [*(package for package in default_packages() if package.rpartition(":")[0] not in chosen), *own]
 
 
 def jars(packages: Sequence[str], settings: Mapping[str, str] | None = None) -> list[Path]:
@@ -62,17 +73,35 @@ def jars(packages: Sequence[str], settings: Mapping[str, str] | None = None) -> 
 
 def _fetch(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> None:
     passed_on = {name: settings[name] for name in _PASSED_ON if name in settings}
-    if _resolve(folder, packages, passed_on):
-        return
-    without = {**passed_on, "spark.jars.excludes": _TOKEN_PROVIDER}
-    token_provider = f"{_TOKEN_PROVIDER}:{_TOKEN_PROVIDER_VERSION}"
-    if _resolve(folder, packages, without) and _resolve(folder, [token_provider], passed_on):
-        return
+    ours = default_packages()
+    for version in versions(pyspark.__version__):
+        older = dict(zip(ours, default_packages(version), strict=True))
+        shutil.rmtree(folder / "jars", ignore_errors=True)  # of an attempt that had a part of them
+        if _resolve_with_token_provider(folder, [older.get(package, package) for package in packages], passed_on):
+            return
     raise ConnectorMissing(
         f"Spark's Kafka connector is needed and could not be fetched from Maven Central: {', '.join(packages)}. Is "
         "there a network? A mirror can be named with the setting spark.jars.repositories; a machine without a network "
-        f"can be given {folder} from one that has run a session before. What Spark said: {folder / 'log'}"
+        f"can be given {folder} from one that has run a session before. If there is no connector for this pyspark "
+        f"({pyspark.__version__}) yet, take one that has it: pip install pyspark=={_SURE}. What Spark said: "
+        f"{folder / 'log'}"
     )
+
+
+def versions(wanted: str) -> list[str]:
+    """What to try: pyspark's own version, then older ones of the same 4.x. Not all of them are published everywhere."""
+    match = re.fullmatch(r"(\d+\.\d+)\.(\d+)", wanted)
+    if match is None:
+        return [wanted]
+    return [f"{match[1]}.{patch}" for patch in range(int(match[2]), -1, -1)]
+
+
+def _resolve_with_token_provider(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> bool:
+    if _resolve(folder, packages, settings):
+        return True
+    without = {**settings, "spark.jars.excludes": _TOKEN_PROVIDER}
+    token_provider = f"{_TOKEN_PROVIDER}:{_TOKEN_PROVIDER_VERSION}"
+    return _resolve(folder, packages, without) and _resolve(folder, [token_provider], settings)
 
 
 def _resolve(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from pipeline.status import status_table, statuses
 
 def show_plan(pipeline: Pipeline, master: str | None = None) -> int:
     console = Console()
-    with prepared(pipeline, master=master) as ready:
+    with prepared(pipeline, master=master, only_look=True) as ready:
         try:
             for line in description(ready):
                 console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -36,10 +36,12 @@ def show_plan(pipeline: Pipeline, master: str | None = None) -> int:
 def description(ready: Ready) -> Iterator[str]:
     pipeline = ready.pipeline
     yield f"pipeline {pipeline.name} on {ready.master}, broker {pipeline.bootstrap}, checkpoint {pipeline.checkpoint}"
-    ends = ready.cluster.ends(ready.topics)
+    there = ready.cluster.topics()
+    ends = ready.cluster.ends({topic: partitions for topic, partitions in ready.topics.items() if topic in there})
     for topic, partitions in ready.topics.items():
         # Some offsets may be those of markers of transactions, or of records that are deleted.
-        yield f"  topic {topic}: {partitions} partitions, at most {sum(ends[topic].values())} records up to now"
+        records = f"at most {sum(ends[topic].values())} records up to now" if topic in ends else "not created yet"
+        yield f"  topic {topic}: {partitions} partitions, {records}"
     views = build(ready.session, pipeline, ready.identity.schemas)
     for name, frame in views.frames.items():
         columns = (f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)

@@ -86,19 +86,25 @@ class Ready:
 
 
 @contextmanager
-def prepared(pipeline: Pipeline, *, master: str | None = None, spark: SparkSession | None = None) -> Iterator[Ready]:
-    """Check what can be checked before Spark is started, start it, and leave nothing behind at the end."""
+def prepared(
+    pipeline: Pipeline, *, master: str | None = None, spark: SparkSession | None = None, only_look: bool = False
+) -> Iterator[Ready]:
+    """Check what can be checked before Spark is started, start it, and leave nothing behind at the end.
+
+    Who will `only_look` makes nothing, and may do so while the pipeline runs.
+    """
     problems = problems_of(pipeline)
     if problems:
         raise PipelineError("\n".join(map(str, problems)))
     cluster = Cluster(pipeline.bootstrap, pipeline.kafka)
-    topics = check_topics(pipeline, cluster)
+    topics = check_topics(pipeline, cluster, create=not only_look)
     pipeline = with_every_partition(pipeline, topics)
     checkpoint = Checkpoint(pipeline.checkpoint)
     with ExitStack() as stack:
         if checkpoint.local is not None:
             checkpoint.check(pipeline.name, cluster.cluster_id)
-        stack.enter_context(checkpoint.held())
+        if not only_look:
+            stack.enter_context(checkpoint.held())
         owner = spark
         if owner is None:
             # What spark-submit was told goes over what the file says, as --master does.

@@ -25,7 +25,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pipeline.cache import cache_directory
-from pipeline.connector import default_packages, jars
+from pipeline.connector import jars, with_default_packages
 from pipeline.errors import PipelineError, SessionFailed
 from pipeline.explaining import append_to_log, gist
 from pipeline.java import java_home
@@ -103,7 +103,8 @@ def session_for_run(app: str, *, master: str | None, settings: Mapping[str, str]
                 _runs[context] -= 1
                 if _runs[context] == 0:
                     del _runs[context]
-                    with suppress(Exception):  # Java may be gone, and that was told
+                    with suppress(Exception), warnings.catch_warnings():  # Java may be gone, and that was told
+                        warnings.simplefilter("ignore")
                         spark.stop()
 
 
@@ -187,8 +188,7 @@ def _start(app: str, master: str | None, own: dict[str, str], log: Path | str | 
 def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> None:
     """Start the JVM of this process, with its output in a file. A process has one, also for several sessions."""
     global _log_of_java
-    packages = [*default_packages(), *filter(None, own.get("spark.jars.packages", "").split(","))]
-    needed = [str(jar) for jar in jars(packages, own)]
+    needed = [str(jar) for jar in jars(with_default_packages(own.get("spark.jars.packages", "")), own)]
     conf.set("spark.jars", ",".join(filter(None, [*needed, own.get("spark.jars", "")])))
     # They are all there; spark-submit need not look for them again.
     conf.set("spark.jars.packages", "")

@@ -9,6 +9,7 @@ pytest.importorskip("pyspark")
 
 from broker.cli import main
 from broker.cli.pipeline import duration
+from pipeline.checkpoint import Checkpoint
 from tests.pipeline.topics import Topics
 
 FILE = """\
@@ -71,6 +72,9 @@ def test_run_status_and_explain(broker, spark, file, capsys):
     at = ["--set", f"bootstrap={broker.bootstrap}"]
     assert main(["pipeline", "status", str(file), *at]) == 1
     assert "has not run yet" in capsys.readouterr().err
+    assert main(["pipeline", "explain", str(file), *at]) == 0
+    assert "topic out: 1 partitions, not created yet" in capsys.readouterr().out
+    assert not (file.parent / "checkpoint").exists()
 
     assert main(["pipeline", "run", str(file), "--once", *at]) == 0
     assert "out: batch 0, 3 rows read" in capsys.readouterr().out
@@ -87,7 +91,8 @@ def test_run_status_and_explain(broker, spark, file, capsys):
     assert main(["pipeline", "status", str(file), *at]) == 0
     assert "pipeline command" in capsys.readouterr().out
 
-    assert main(["pipeline", "explain", str(file), *at]) == 0
+    with Checkpoint(str(file.parent / "checkpoint")).held():  # as by a run that is under way
+        assert main(["pipeline", "explain", str(file), *at]) == 0
     said = capsys.readouterr().out
     assert "topic lines: 2 partitions, at most 4 records" in said
     assert "out: long to the topic out, exactly once, a transaction a task" in said

@@ -110,6 +110,25 @@ def test_a_connector_that_was_published_without_a_part_gets_it_of_an_older_relea
     ]
 
 
+def test_a_pyspark_without_a_connector_of_its_version_gets_one_a_little_older(monkeypatch, tmp_path):
+    monkeypatch.setenv("BARNABAS_CACHE", str(tmp_path))
+    monkeypatch.setattr(connector.pyspark, "__version__", "4.2.2")
+    monkeypatch.setattr(
+        connector, "default_packages", lambda version="4.2.2": [f"a:kafka:{version}", f"a:avro:{version}"]
+    )
+    asked = []
+
+    def resolve(folder, packages, settings):
+        asked.append(packages)
+        return packages[0] == "a:kafka:4.2.0"
+
+    monkeypatch.setattr(connector, "_resolve", resolve)
+    connector.jars(connector.with_default_packages("b:mine:1.0, a:avro:4.1.0"))
+    assert asked[0] == ["a:kafka:4.2.2", "b:mine:1.0", "a:avro:4.1.0"]  # what a session names is left as it is
+    assert asked[-1] == ["a:kafka:4.2.0", "b:mine:1.0", "a:avro:4.1.0"]
+    assert connector.versions("4.2.0-preview1") == ["4.2.0-preview1"]
+
+
 class FakeSession:
     def __init__(self):
         self.sparkContext = object()
