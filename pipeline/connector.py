@@ -74,11 +74,18 @@ def jars(packages: Sequence[str], settings: Mapping[str, str] | None = None) -> 
 def _fetch(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> None:
     passed_on = {name: settings[name] for name in _PASSED_ON if name in settings}
     ours = default_packages()
+    if _resolve(folder, packages, passed_on):
+        return
+    without = {**passed_on, "spark.jars.excludes": _TOKEN_PROVIDER}
+    # Its own idea of the client's version would stand beside the connector's.
+    alone = {**passed_on, "spark.jars.excludes": "org.apache.kafka:kafka-clients"}
     for version in versions(pyspark.__version__):
         older = dict(zip(ours, default_packages(version), strict=True))
         shutil.rmtree(folder / "jars", ignore_errors=True)  # of an attempt that had a part of them
-        if _resolve_with_token_provider(folder, [older.get(package, package) for package in packages], passed_on):
-            return
+        if _resolve(folder, [older.get(package, package) for package in packages], without):
+            if _resolve(folder, [f"{_TOKEN_PROVIDER}:{_TOKEN_PROVIDER_VERSION}"], alone):
+                return
+            break
     raise ConnectorMissing(
         f"Spark's Kafka connector is needed and could not be fetched from Maven Central: {', '.join(packages)}. Is "
         "there a network? A mirror can be named with the setting spark.jars.repositories; a machine without a network "
@@ -94,14 +101,6 @@ def versions(wanted: str) -> list[str]:
     if match is None:
         return [wanted]
     return [f"{match[1]}.{patch}" for patch in range(int(match[2]), -1, -1)]
-
-
-def _resolve_with_token_provider(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> bool:
-    if _resolve(folder, packages, settings):
-        return True
-    without = {**settings, "spark.jars.excludes": _TOKEN_PROVIDER}
-    token_provider = f"{_TOKEN_PROVIDER}:{_TOKEN_PROVIDER_VERSION}"
-    return _resolve(folder, packages, without) and _resolve(folder, [token_provider], settings)
 
 
 def _resolve(folder: Path, packages: Sequence[str], settings: Mapping[str, str]) -> bool:
