@@ -79,6 +79,7 @@ class _Fetch:
         size = 0
         noteworthy = False
         limit = min(self._message.max_bytes, self._broker.config.fetch_max_bytes)
+        wanted_bytes = min(self._message.min_bytes, limit)
         for key, wanted in self._context.partitions.items():
             answer = self._read_partition(key, wanted, limit, size == 0)
             answers.append((key, answer))
@@ -87,8 +88,9 @@ class _Fetch:
                 size += read
                 limit = max(0, limit - read)
             noteworthy = noteworthy or answer.error_code != 0 or answer.diverging_epoch is not None
-        self._missing = self._message.min_bytes - size
-        return answers, noteworthy or self._missing <= 0
+        self._missing = wanted_bytes - size
+        enough = noteworthy or self._missing <= 0 or (size > 0 and self._has_later_segments())
+        return answers, enough
 
     def _read_partition(
         self, key: PartitionKey, wanted: FetchedPartition, limit: int, min_one_message: bool
@@ -112,7 +114,7 @@ class _Fetch:
         if max_bytes < 0:
             return _error(key.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
         committed = self._message.isolation_level == _READ_COMMITTED
-        upper_bound = log.last_stable_offset if committed else log.high_watermark
+        upper_bound = self._upper_bound(partition)
         try:
             records = log.read(wanted.fetch_offset, max_bytes, upper_bound=upper_bound, min_one_message=min_one_message)
         except StorageError as failure:
@@ -125,6 +127,21 @@ class _Fetch:
             aborted_transactions=_aborted(partition, wanted.fetch_offset, records, upper_bound) if committed else None,
             records=b"" if records is None else records,
         )
+
+    def _upper_bound(self, partition: Partition) -> int:
+        committed = self._message.isolation_level == _READ_COMMITTED
+        return partition.log.last_stable_offset if committed else partition.log.high_watermark
+
+    def _has_later_segments(self) -> bool:
+        """Whether what was read ends with its segment: the next one is there already, and waiting brings nothing."""
+        for key, wanted in self._context.partitions.items():
+            partition = self._find(key)
+            if isinstance(partition, Partition):
+                segments = partition.log.segments
+                last = segments.floor(self._upper_bound(partition))
+                if segments.floor(wanted.fetch_offset).base_offset < last.base_offset:
+                    return True
+        return False
 
     def _find(self, key: PartitionKey) -> Partition | ErrorCode:
         found = self._broker.replicas.find(key.topic or key.topic_id, key.partition)

@@ -340,6 +340,7 @@ FETCH = {
     "no time to wait": lambda t: fetch((t, 0, 30), max_wait_ms=0),
     "a time below 0": lambda t: fetch((t, 0, 30), max_wait_ms=-1),
     "a short wait": lambda t: fetch((t, 0, 30), max_wait_ms=1),
+    "more than may be sent": lambda t: fetch((t, 0, 10), min_bytes=10_000, max_bytes=BATCH_SIZE, max_wait_ms=60_000),
     "an error ends a wait": lambda t: fetch((t, 0, 30), (t, 1, 99), max_wait_ms=60_000),
     "read committed": lambda t: fetch((t, 0, 10), isolation_level=1),
     "read committed at the end": lambda t: fetch((t, 0, 30), isolation_level=1),
@@ -361,6 +362,19 @@ def test_fetch(brokers, case, version):
     def scenario(side: Side):
         read(side)
         yield side.ask(ApiKey.FETCH, FETCH[case](side.name("read", version >= 13)), version)
+
+    brokers.play(scenario)
+
+
+@pytest.mark.parametrize("version", [FETCH_VERSIONS[0], FETCH_VERSIONS[-1]])
+def test_a_fetch_that_ends_with_its_segment_does_not_wait(brokers, version):
+    def scenario(side: Side):
+        if not side.has_topic("segments"):
+            side.create_topic("segments", configs={"segment.bytes": "1048576"})
+            for _ in range(2):
+                side.ask(ApiKey.PRODUCE, produce(("segments", 0, batch(bytes(600_000)))), 9)
+        request = fetch((side.name("segments", version >= 13), 0, 0), min_bytes=1_000_000, max_wait_ms=60_000)
+        yield side.ask(ApiKey.FETCH, request, version)
 
     brokers.play(scenario)
 

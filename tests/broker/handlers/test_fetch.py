@@ -244,6 +244,23 @@ class TestWaiting:
             (answer,) = await ask(client, ("t", 0, 0), **fields)
             assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
 
+    @pytest.mark.parametrize("isolation_level", [0, READ_COMMITTED])
+    async def test_what_is_in_a_later_segment_is_not_waited_for(self, broker, client, isolation_level):
+        """A read ends with its segment, and more than it asks for is there already."""
+        await create_topic(broker, "t", partitions=2)
+        await append(broker, batch(b"0"))
+        partition(broker).log.roll(now_ms=0)
+        await append(broker, batch(b"1"))
+        fields = {"max_wait_ms": LONG, "min_bytes": 1000, "isolation_level": isolation_level}
+        answers = await ask(client, ("t", 1, 0), ("t", 0, 0), **fields)
+        assert [values(answer) for answer in answers] == [[], [b"0"]]
+
+    async def test_more_than_may_be_sent_is_not_waited_for(self, broker, client):
+        await create_topic(broker)
+        await append(broker, batch(b"0"), batch(b"1"))
+        (answer,) = await ask(client, ("t", 0, 0), max_wait_ms=LONG, min_bytes=1000, max_bytes=len(batch(b"0")))
+        assert values(answer) == [b"0"]
+
     async def test_an_error_is_told_at_once(self, broker, client):
         await create_topic(broker)
         assert await errors(client, ("t", 0, 0), ("t", 0, 9), max_wait_ms=LONG) == [ErrorCode.OFFSET_OUT_OF_RANGE]
