@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+BROKER := $(VENV)/.broker
 
 # A broker starts a third faster from compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,11 +17,18 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@$(BIN)/python -m compileall -q barnabas broker protocol storage
+	@touch $(BROKER) $@
+
+# What the broker itself needs is five small packages: nobody has to fetch Spark to see one run.
+$(BROKER): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m compileall -q barnabas broker protocol storage
 	@touch $@
 
 install: $(READY)  ## make the virtual environment and install everything into it
 
-run: $(READY)  ## start a broker on 127.0.0.1:9092, its data in ./data
+run: $(BROKER)  ## start a broker on 127.0.0.1:9092, its data in ./data
 	$(BIN)/barnabas serve --listen 127.0.0.1:9092 --data data
 
 demo: $(READY)  ## a pipeline from end to end: a broker, a generator, Spark, and a picture of the result

@@ -53,8 +53,6 @@ def _action(
 
 @ends_quietly
 def run(options: argparse.Namespace) -> int:
-    if options.action == "init":
-        return _init(options)
     try:
         from pipeline.errors import PipelineError
         from pipeline.file import FileError, load
@@ -62,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"pipelines need {error.name}, which is not installed: pip install 'barnabas[pipeline]'"
         ) from None
+    if options.action == "init":
+        return _init(options)
     try:
         pipeline = load(options.file, options.overrides)
         if options.action == "validate":
