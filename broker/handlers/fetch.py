@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.clock import Timer
+from broker.endpoints import endpoints_for
 from broker.errors import error_code_of
 from broker.replica.fetch_sessions import FetchContext, FetchedPartition, PartitionKey, size_of
 from broker.replica.partition import Partition
@@ -23,8 +24,11 @@ from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
+    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from storage.aborted_lookup import aborted_in_stretch
@@ -34,14 +38,35 @@ from storage.segment import FileSlice
 if TYPE_CHECKING:
     from broker.broker import Broker
 
+_TELLS_LEADER_FROM_VERSION: Final = 16
+_READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 
 
 def handle(broker: Broker, request: Request, message: FetchRequest) -> FetchResponse | None:
+    if message.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        return _refusal(request.version, message)
     context = broker.fetch_sessions.context(request.version, message, broker.clock.now_ms())
     if isinstance(context, ErrorCode):
         return FetchResponse(error_code=context, responses=[])
     return _Fetch(broker, request, message, context).begin()
+
+
+def _refusal(version: int, message: FetchRequest) -> FetchResponse:
+    """Nothing is read for an isolation level that nobody knows: it might be more than the client is to see."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    return FetchResponse(
+        error_code=error,
+        session_id=message.session_id,
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[_error(wanted.partition, error, aborted_transactions=()) for wanted in topic.partitions],
+            )
+            for topic in message.topics
+            if version < 13
+        ],
+    )
 
 
 Answers = list[tuple[PartitionKey, PartitionData]]
@@ -50,14 +75,29 @@ Answers = list[tuple[PartitionKey, PartitionData]]
 class _Fetch:
     """One request, until it is answered. It waits at its partitions for news of them."""
 
-    __slots__ = ("_broker", "_context", "_message", "_missing", "_request", "_stable", "_timer", "_waits_at")
+    __slots__ = (
+        "_broker",
+        "_context",
+        "_is_replica",
+        "_message",
+        "_missing",
+        "_request",
+        "_stable",
+        "_tells_leader",
+        "_timer",
+        "_waits_at",
+    )
 
     def __init__(self, broker: Broker, request: Request, message: FetchRequest, context: FetchContext) -> None:
         self._broker = broker
         self._request = request
         self._message = message
         self._context = context
+        state = message.replica_state
+        # Whether another broker asks, which wants to follow.
+        self._is_replica = (message.replica_id if state is None else state.replica_id) >= 0
         self._missing = 0
+        self._tells_leader = False
         self._timer: Timer | None = None
         self._waits_at: list[Partition] = []
         self._stable: list[int] = []  # for a reader of committed records: how far each partition was stable
@@ -65,7 +105,7 @@ class _Fetch:
     def begin(self) -> FetchResponse | None:
         answers, enough = self._read()
         if enough or self._message.max_wait_ms <= 0 or not answers:
-            return self._context.answer(answers)
+            return self._answer(answers)
         self._wait_at_partitions()
         self._timer = self._broker.clock.call_later(self._message.max_wait_ms / 1000, self._expired)
         self._request.on_abandon = self._stop_waiting
@@ -101,8 +141,13 @@ class _Fetch:
             return _error(key.partition, partition, aborted_transactions=())
         if wanted.current_leader_epoch >= 0:
             error = partition.check_leader_epoch(wanted.current_leader_epoch)
+            if error == ErrorCode.FENCED_LEADER_EPOCH:
+                return self._led_otherwise(partition, error)
             if error:
                 return _error(key.partition, error)
+        if self._is_replica:
+            # No partition has a replica but the one here.
+            return self._led_otherwise(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = partition.log
         if log.config.compression_type == "zstd" and self._request.version < 10:
             return _error(key.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -127,6 +172,15 @@ class _Fetch:
             aborted_transactions=_aborted(partition, wanted.fetch_offset, records, upper_bound) if committed else None,
             records=b"" if records is None else records,
         )
+
+    def _led_otherwise(self, partition: Partition, error: ErrorCode) -> PartitionData:
+        """An error that comes with the leader as it is now, so that the client need not ask for metadata."""
+        answer = _error(partition.index, error)
+        if self._request.version >= _TELLS_LEADER_FROM_VERSION:
+            node_id = self._broker.config.node_id
+            answer.current_leader = LeaderIdAndEpoch(leader_id=node_id, leader_epoch=partition.leader_epoch)
+            self._tells_leader = not self._is_replica  # brokers know one another
+        return answer
 
     def _upper_bound(self, partition: Partition) -> int:
         committed = self._message.isolation_level == _READ_COMMITTED
@@ -202,7 +256,17 @@ class _Fetch:
 
     def _finish(self, answers: Answers) -> None:
         self._stop_waiting()
-        self._request.answer(self._context.answer(answers))
+        self._request.answer(self._answer(answers))
+
+    def _answer(self, answers: Answers) -> FetchResponse:
+        response = self._context.answer(answers)
+        if self._tells_leader:
+            response.node_endpoints = [
+                NodeEndpoint(node_id=e.broker_id, host=e.host, port=e.port, rack=e.rack)
+                for e in endpoints_for(self._broker, self._request.connection)
+                if e.broker_id == self._broker.config.node_id
+            ]
+        return response
 
     def _stop_waiting(self) -> None:
         for partition in self._waits_at:

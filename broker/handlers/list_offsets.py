@@ -35,12 +35,15 @@ _LATEST_TIERED: Final = -5
 _EARLIEST_PENDING_UPLOAD: Final = -6
 # The version from which each of the newer questions may be asked.
 _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
+_READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 
 _NOTHING: Final = FoundOffset(-1, -1, -1)
 
 
 def handle(broker: Broker, request: Request, message: ListOffsetsRequest) -> ListOffsetsResponse:
+    if message.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        return _refusal(message)
     committed = message.isolation_level == _READ_COMMITTED
     twice = _named_twice(message)
     return ListOffsetsResponse(
@@ -55,6 +58,19 @@ def handle(broker: Broker, request: Request, message: ListOffsetsRequest) -> Lis
                         if (topic.name, wanted.partition_index) not in twice
                     ),
                 ],
+            )
+            for topic in message.topics
+        ]
+    )
+
+
+def _refusal(message: ListOffsetsRequest) -> ListOffsetsResponse:
+    """No offsets are told for an isolation level that nobody knows."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=[_error(wanted.partition_index, error) for wanted in topic.partitions]
             )
             for topic in message.topics
         ]

@@ -12,7 +12,7 @@ import pytest
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from protocol.messages.fetch import ForgottenTopic
+from protocol.messages.fetch import ForgottenTopic, ReplicaState
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -346,6 +346,8 @@ FETCH = {
     "read committed at the end": lambda t: fetch((t, 0, 30), isolation_level=1),
     "read committed past the end": lambda t: fetch((t, 0, 31), isolation_level=1),
     "read committed from nowhere": lambda t: fetch((unknown(t), 0, 0), isolation_level=1),
+    "an isolation level that nobody knows": lambda t: fetch((t, 0, 10), (unknown(t), 0, 0), isolation_level=2),
+    "a negative isolation level": lambda t: fetch((t, 0, 10), isolation_level=-1),
     "the leader's epoch": lambda t: fetch((t, 0, 10), partition={"current_leader_epoch": 0}),
     "an epoch to come": lambda t: fetch((t, 0, 10), partition={"current_leader_epoch": 1}),
     "an epoch below all": lambda t: fetch((t, 0, 10), partition={"current_leader_epoch": -2}),
@@ -362,6 +364,22 @@ def test_fetch(brokers, case, version):
     def scenario(side: Side):
         read(side)
         yield side.ask(ApiKey.FETCH, FETCH[case](side.name("read", version >= 13)), version)
+
+    brokers.play(scenario)
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@pytest.mark.parametrize("replica_id", [-2, 0, 1, 2])
+def test_fetch_as_a_replica(brokers, replica_id, version):
+    def scenario(side: Side):
+        read(side)
+        fields = {"replica_id": replica_id}
+        if version >= 15:
+            fields = {"replica_state": ReplicaState(**fields)}
+        name = side.name("read", version >= 13)
+        yield side.ask(ApiKey.FETCH, fetch((name, 0, 10), (name, 0, 99), (name, 9, 0), **fields), version)
+        epoch = {"current_leader_epoch": 1}
+        yield side.ask(ApiKey.FETCH, fetch((name, 0, 10), partition=epoch, **fields), version)
 
     brokers.play(scenario)
 
@@ -465,6 +483,7 @@ LIST_OFFSETS = {
     **{f"time {t}": list_offsets(("read", 0, t)) for t in (1001, 1002, 1003, 1005, 1006, 2**63 - 1, -(2**63))},
     "read committed, the end": list_offsets(("read", 0, -1), isolation_level=1),
     "read committed, a time": list_offsets(("read", 0, 1004), isolation_level=1),
+    "an isolation level that nobody knows": list_offsets(("read", 0, -1), ("unknown", 0, -1), isolation_level=2),
     "a partition twice": list_offsets(("read", 0, -1), ("read", 0, -2), ("read", 1, -1)),
     "a partition that is not there": list_offsets(("read", 9, -1), ("read", 0, -1)),
     "a negative partition": list_offsets(("read", -1, -1)),

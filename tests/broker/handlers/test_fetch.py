@@ -6,7 +6,7 @@ import pytest
 
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import ForgottenTopic
+from protocol.messages.fetch import ForgottenTopic, ReplicaState
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from storage.producer_state import AppendOrigin
@@ -317,6 +317,33 @@ class TestLeaderEpochs:
             (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
         ):
             assert await errors(client, ("t", 0, 0), partition={"current_leader_epoch": epoch}) == [error]
+
+    async def test_who_believes_in_an_older_leader_is_told_the_present_one(self, broker, client):
+        topic_id = await create_topic(broker)
+        partition(broker).lead(2, 1, 1)
+        for version in (15, 16, 18):
+            request = fetch((topic_id, 0, 0), partition={"current_leader_epoch": 1})
+            response = await client.ask(ApiKey.FETCH, request, version)
+            (answer,) = partitions_of(response)
+            assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+            if version < 16:
+                assert (answer.current_leader, response.node_endpoints) == (None, [])
+            else:
+                assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (0, 2)
+                (leader,) = response.node_endpoints
+                assert (leader.node_id, leader.port) == (0, broker.server.listeners[0].port)
+
+    async def test_nobody_may_follow(self, broker, client):
+        topic_id = await create_topic(broker)
+        for name, version, fields in (
+            ("t", 12, {"replica_id": 1}),
+            (topic_id, 18, {"replica_state": ReplicaState(replica_id=1)}),
+        ):
+            assert await errors(client, (name, 0, 0), version=version, **fields) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    async def test_an_isolation_level_that_nobody_knows_reads_nothing(self, broker, client):
+        await create_topic(broker)
+        assert await errors(client, ("t", 0, 0), isolation_level=2) == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
     async def test_a_reader_whose_log_went_another_way_is_told_from_where(self, broker, client):
         await create_topic(broker)

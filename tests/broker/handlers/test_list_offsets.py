@@ -175,3 +175,7 @@ async def test_a_partition_that_is_asked_for_twice_is_refused_once(client):
     refused = (ErrorCode.INVALID_REQUEST, -1, -1, -1)
     parts = [("t", 0, LATEST), ("t", 1, LATEST), ("t", 0, EARLIEST)]
     assert await ask(client, *parts) == [refused, (ErrorCode.NONE, 0, -1, 0)]
+
+
+async def test_an_isolation_level_that_nobody_knows_finds_nothing(broker, client):
+    assert await ask(client, ("t", 0, LATEST), isolation_level=2) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1)]
