@@ -1,6 +1,7 @@
 """After every test of storage, what it left behind is checked."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,13 @@ import pytest
 from storage.check import Problem, check_directory, check_partition
 from storage.file_names import LOG_SUFFIX, parse_offset_file
 from storage.properties import META_PROPERTIES
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory where there is such a thing: thousands of disks are made."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as path:
+        yield Path(path)
 
 
 @pytest.fixture

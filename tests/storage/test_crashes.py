@@ -13,7 +13,6 @@ leave it and opened. Whatever the moment:
 import copy
 import os
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -230,13 +229,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Workload:
     root = tmp_path_factory.mktemp("crashes") / "data"
     root.mkdir()
     return run(str(root))
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A folder in memory where there is such a thing: thousands of disks are made."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as path:
-        yield Path(path)
 
 
 def moments(work: Workload) -> Iterator[tuple[int, Moment, Moment]]:
