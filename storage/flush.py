@@ -36,7 +36,7 @@ class PendingFlush:
     def sync(self) -> None:
         try:
             for handle in self._handles:
-                self._file_system.fsync(handle.fd)
+                handle.fsync()
             for folder in self._folders:
                 self._file_system.fsync_directory(folder)
         except OSError as error:

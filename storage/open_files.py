@@ -14,7 +14,11 @@ from storage.filesystem import FileSystem
 
 
 class Handle:
-    """An open file. It closes when the last reference to it goes."""
+    """An open file. It closes when the last reference to it goes.
+
+    Compiled code lets go of a variable after its last use, and not at the end of its function: whoever is the only one
+    to hold a handle calls a method of it, and does not take its descriptor out.
+    """
 
     __slots__ = ("_file_system", "fd", "used")
 
@@ -26,6 +30,9 @@ class Handle:
 
     def fileno(self) -> int:
         return self.fd
+
+    def fsync(self) -> None:
+        self._file_system.fsync(self.fd)
 
     def __del__(self) -> None:
         if self.fd >= 0:

@@ -227,8 +227,7 @@ class Segment:
         """Bring the index files to disk, at once."""
         file_system = self._open_files.file_system
         for index in self.save_indexes():
-            handle = Handle(file_system, index.path)
-            file_system.fsync(handle.fd)
+            Handle(file_system, index.path).fsync()
             index.synced = True
         file_system.fsync_directory(self.folder)
 
@@ -270,14 +269,19 @@ class Segment:
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """The batches from a position on, each as its position and header."""
-        return scan_headers(self.handle.fd, position, self.size) if position < self.size else iter(())
+        if position < self.size:
+            handle = self.handle  # held to the end, whatever else is opened meanwhile
+            yield from scan_headers(handle.fd, position, self.size)
 
     def locate(self, offset: int) -> BatchPosition | None:
         """The first batch whose last offset is `offset` or later."""
         recent = self._recent.get(offset)
         if recent is not None:
             return recent
-        return find_batch(self.handle.fd, self.offset_index.lookup(offset), self.size, offset)
+        position = self.offset_index.lookup(
+            offset
+        )  # first, for it may open a file, and the handle be given up for that
+        return find_batch(self.handle.fd, position, self.size, offset)
 
     def read_batch(self, position: int, header: BatchHeader) -> memoryview:
         return memoryview(os.pread(self.handle.fd, header.size, position))

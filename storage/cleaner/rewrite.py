@@ -194,7 +194,7 @@ class _Rewriter:
         handles = [segment.handle]
         handles += [Handle(self._file_system, index.path) for index in segment.indexes if index.has_file]
         for handle in handles:
-            self._file_system.fsync(handle.fd)
+            handle.fsync()
         self._file_system.fsync_directory(self._plan.folder)
 
 

@@ -28,9 +28,9 @@ def segment(tmp_path: Path) -> Segment:
     return segment
 
 
-def reopened(segment: Segment) -> Segment:
+def reopened(segment: Segment, most_files: int = 100) -> Segment:
     sizes = {path.suffix: path.stat().st_size for path in Path(segment.folder).iterdir()}
-    return Segment(segment.folder, segment.base_offset, OpenFiles(FileSystem()), sizes)
+    return Segment(segment.folder, segment.base_offset, OpenFiles(FileSystem(), most_files), sizes)
 
 
 def test_an_entry_for_every_so_many_bytes(segment: Segment) -> None:
@@ -94,6 +94,23 @@ def test_truncation(segment: Segment, offset: int) -> None:
     found = segment.locate(140)
     assert found is not None
     assert read_header(os.pread(segment.handle.fd, found.size, found.position)).base_offset == 140
+
+
+def test_reading_goes_on_where_one_file_may_be_open_at_a_time(segment: Segment) -> None:
+    """Whatever opens a file may close another: one that is being read stays open all the same."""
+    for offset in range(140, 540, 2):  # more than one look at the file sees
+        add(segment, offset)
+    segment.become_inactive()
+    again = reopened(segment, most_files=1)
+    for offset in (138, 100, 120):
+        found = again.locate(offset)
+        assert found is not None
+        assert found == segment.locate(offset)
+    read = []
+    for _, header in again.headers():
+        read.append(header.base_offset)
+        again.offset_index.lookup(120)
+    assert read == list(range(100, 540, 2))
 
 
 def test_files_change_their_names_and_stay_readable(segment: Segment) -> None:
