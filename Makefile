@@ -54,7 +54,7 @@ $(COMPILED): $(READY) hatch_build.py $(SOURCES)
 	BARNABAS_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps --target $@ .
 
 test-compiled: $(COMPILED)  ## test the hot path as it is compiled by mypyc
-	PYTHONPATH=$(COMPILED):. $(BIN)/python -P -m pytest -q -n 2 tests/storage tests/broker/server tests/broker/replica tests/broker/handlers tests/broker/transaction
+	PYTHONPATH=$(COMPILED):. $(BIN)/python -P -m pytest -q -n 2 tests/storage tests/broker/server tests/broker/replica tests/broker/handlers
 
 bench: $(COMPILED)  ## measure, with the hot path compiled
 	BARNABAS_BUILD=$(CURDIR)/$(COMPILED) $(BIN)/python -m benchmarks
