@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from protocol.api import ApiKey, request_header_version, request_type, response_header_version
@@ -90,7 +91,8 @@ class ScriptedBroker:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as reader:
+        # A client may go away without reading its answer.
+        with suppress(ConnectionError), connection, connection.makefile("rb") as reader:
             while len(size := reader.read(4)) == 4:
                 answer = self._answer(reader.read(struct.unpack(">i", size)[0]))
                 if answer is None:
