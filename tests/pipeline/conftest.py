@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import quick_java
 from tests.support.broker_process import BrokerProcess
 
 TIMEOUT = 900
@@ -46,8 +47,7 @@ def spark_settings(spark_is_here, tmp_path_factory) -> dict[str, Any]:
     settings = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.memory": "1g",
-        # Tests run every plan once: the better part of a full compiler's work would be for nothing.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": quick_java.OPTIONS,
     }
     return {"master": "local[2]", "settings": settings, "log": folder / "spark.log"}
 

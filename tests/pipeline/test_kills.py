@@ -19,6 +19,7 @@ pytest.importorskip("pyspark")
 
 from pipeline.sinks.crashes import BATCH_POINTS, STAGE_POINTS, TASK_BATCH_POINTS, TASK_POINTS, VARIABLE
 from tests.pipeline.topics import Topics
+from tests.support import quick_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_is_here"), pytest.mark.timeout(1800)]
 
@@ -72,6 +73,7 @@ class Kills:
         # Tasks may be tried again, as on a cluster: the death of a Python worker need not end the run.
         command = [sys.executable, "-m", "broker.cli", "pipeline", "run", "pipeline.yaml", "--once"]
         command += ["--master", "local[2,8]", "--set", f"bootstrap={self.broker.bootstrap}"]
+        command += ["--set", f"spark.spark.driver.extraJavaOptions={quick_java.OPTIONS}"]
         log = self.folder / f"run-{self.runs}.log"
         with log.open("w") as output:
             done = subprocess.run(command, cwd=self.folder, env=environment, stdout=output, stderr=output, timeout=280)

@@ -21,6 +21,7 @@ from pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlT
 from pipeline.running import run
 from pipeline.session import spark_session
 from tests.pipeline.topics import Topics
+from tests.support import quick_java
 from tests.support.ports import HeldPort
 
 NAME_FIELD = ', {"name": "name", "type": "string"}'
@@ -367,6 +368,7 @@ def test_a_full_disk(broker, tmp_path):
         pytest.skip("no mount namespaces here, which the test makes a small disk with")
     command = (
         f"{sys.executable} -m broker.cli pipeline run {tmp_path}/bad.yaml --once --set bootstrap={broker.bootstrap}"
+        f" --set 'spark.spark.driver.extraJavaOptions={quick_java.OPTIONS}'"
     )
     script = f"{mount} && (head -c 100000 /dev/zero > {folder}/filler || true) 2>/dev/null && {command}"
     done = subprocess.run(

@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 from pipeline import connector, java, session
 from pipeline.errors import ConnectorMissing, JavaMissing
 from pipeline.session import log_file, spark_session
+from tests.support import quick_java
 
 PRINTS_ITS_ARGUMENTS = '#!/bin/sh\nfor argument do echo "$argument"; done\n'
 
@@ -200,7 +201,9 @@ def test_a_spark_that_does_not_start_is_a_sentence_and_the_next_one_starts(spark
         "from pipeline.errors import PipelineError\n"
         "for master, partitions in ('nowhere', '1'), ('local[1]', 'many'), ('local[1]', '1'):\n"
         "    try:\n"
-        "        spark = spark_session(master=master, settings={'spark.sql.shuffle.partitions': partitions})\n"
+        "        settings = {'spark.sql.shuffle.partitions': partitions}\n"
+        f"        settings['spark.driver.extraJavaOptions'] = {quick_java.OPTIONS!r}\n"
+        "        spark = spark_session(master=master, settings=settings)\n"
         "        print(spark.range(100).count())\n"
         "    except PipelineError as error:\n"
         "        print(error)\n"
@@ -225,7 +228,8 @@ def test_spark_runs_on_the_java_that_python_brings(spark_is_here, tmp_path):
                 (tools / tool.name).symlink_to(tool)
     program = (
         "from pipeline.session import spark_session\n"
-        "spark = spark_session(master='local[1]')\n"
+        f"settings = {{'spark.driver.extraJavaOptions': {quick_java.OPTIONS!r}}}\n"
+        "spark = spark_session(master='local[1]', settings=settings)\n"
         "version = spark._jvm.java.lang.System.getProperty('java.version')\n"
         "print(version, spark.range(100).count(), spark.read.format('kafka'))\n"
     )

@@ -34,12 +34,13 @@ sinks:
   named-twice: {{from: named_twice, topic: named-twice, partitions: 1, format: text, columns: value}}
   asked-for: {{from: asked_for, topic: asked-for, partitions: 1, format: text, columns: value}}
 checkpoint: checkpoint
+spark: {{spark.sql.shuffle.partitions: 1}}
 """
 
 
 def test_rows_of_a_source_partition_never_come_in_two_tasks(broker, spark, tmp_path):
     topics = Topics(broker.bootstrap)
-    topics.create(numbers=2, others=1, wanted=1)
+    topics.create(numbers=1, others=1, wanted=1)
     numbers = [str(n) for n in range(20)]
     topics.fill("numbers", [(n, n) for n in numbers])
     topics.fill("others", ["x", "y"])
