@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from protocol.records.batch import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, read_header
 from storage.errors import CorruptFile
+from storage.open_files import Handle
 
 # One read covers many small batches, and costs little more than one of a single header.
 _WINDOW: Final = 8192
@@ -22,10 +23,10 @@ class BatchPosition(NamedTuple):
     size: int
 
 
-def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+def scan_headers(file: Handle, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """The batches between two positions of a file, each as its position and header. They must be whole."""
     while position < end:
-        window = os.pread(fd, min(_WINDOW, end - position), position)
+        window = os.pread(file.fd, min(_WINDOW, end - position), position)
         start = position
         while position + HEADER_SIZE <= start + len(window):
             header = read_header(window, position - start)
@@ -37,10 +38,10 @@ def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchH
             raise CorruptFile(f"{end - position} bytes at byte {position} are too few for a batch")
 
 
-def find_batch(fd: int, position: int, end: int, offset: int) -> BatchPosition | None:
+def find_batch(file: Handle, position: int, end: int, offset: int) -> BatchPosition | None:
     """The first batch, from `position` on, whose last offset is `offset` or later."""
     while position < end:
-        window = os.pread(fd, _WINDOW, position)
+        window = os.pread(file.fd, _WINDOW, position)
         start = position
         limit = min(len(window), end - start) - HEADER_SIZE
         at = 0

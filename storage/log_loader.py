@@ -30,7 +30,7 @@ from storage.file_names import (
 from storage.filesystem import FileSystem
 from storage.leader_epochs import NO_EPOCH, LeaderEpochs
 from storage.log import Log
-from storage.open_files import OpenFiles
+from storage.open_files import Handle, OpenFiles
 from storage.producer_state import ProducerState
 from storage.properties import read_topic_id
 from storage.recovery import rebuild_producer_state, recover_segment
@@ -144,7 +144,7 @@ def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
 
     for base_offset, size in files.get(LOG_SUFFIX + SWAP, {}).items():
         # The replacement is complete, for the log is renamed last. Whatever it replaces goes, then it takes its place.
-        end_offset = _end_offset(offset_file(folder, base_offset, LOG_SUFFIX + SWAP), base_offset, size)
+        end_offset = _end_offset(file_system, offset_file(folder, base_offset, LOG_SUFFIX + SWAP), base_offset, size)
         for suffix in SEGMENT_SUFFIXES:
             for replaced in [offset for offset in files.get(suffix, {}) if base_offset <= offset < end_offset]:
                 file_system.unlink(offset_file(folder, replaced, suffix))
@@ -162,15 +162,11 @@ def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
     return files
 
 
-def _end_offset(path: str, base_offset: int, size: int) -> int:
+def _end_offset(file_system: FileSystem, path: str, base_offset: int, size: int) -> int:
     """The offset after the last batch of a file. An empty replacement still replaces the segment of its name."""
     end_offset = base_offset + 1
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        for _, header in scan_headers(fd, 0, size):
-            end_offset = header.next_offset
-    finally:
-        os.close(fd)
+    for _, header in scan_headers(Handle(file_system, path), 0, size):
+        end_offset = header.next_offset
     return end_offset
 
 

@@ -269,9 +269,7 @@ class Segment:
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """The batches from a position on, each as its position and header."""
-        if position < self.size:
-            handle = self.handle  # held to the end, whatever else is opened meanwhile
-            yield from scan_headers(handle.fd, position, self.size)
+        return scan_headers(self.handle, position, self.size) if position < self.size else iter(())
 
     def locate(self, offset: int) -> BatchPosition | None:
         """The first batch whose last offset is `offset` or later."""
@@ -281,7 +279,7 @@ class Segment:
         position = self.offset_index.lookup(
             offset
         )  # first, for it may open a file, and the handle be given up for that
-        return find_batch(self.handle.fd, position, self.size, offset)
+        return find_batch(self.handle, position, self.size, offset)
 
     def read_batch(self, position: int, header: BatchHeader) -> memoryview:
         return memoryview(os.pread(self.handle.fd, header.size, position))
