@@ -115,6 +115,7 @@ def test_defaults_that_differ_from_kafka_s_say_why():
         "listeners",
         "controller.listener.names",
         "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
         "log.dir",
         "group.initial.rebalance.delay.ms",
         "offsets.topic.replication.factor",
