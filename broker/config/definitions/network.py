@@ -64,7 +64,9 @@ class NetworkSettings:
     socket_send_buffer_bytes = integer(
         409600,
         "SO_SNDBUF of a connection; -1 leaves it to the operating system.",
-        unlike_kafka=UnlikeKafka(102400, "fewer turns of the loop for a large answer, and it still fits into the cache"),
+        unlike_kafka=UnlikeKafka(
+            102400, "fewer turns of the loop for a large answer, and it still fits into the cache"
+        ),
     )
     socket_receive_buffer_bytes = integer(
         1048576,
