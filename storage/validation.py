@@ -5,10 +5,13 @@ something that the header does not say: keys on a compacted topic, or the very r
 """
 
 import struct
+from typing import Final
 
 from protocol.records.batch import (
     BATCH_LENGTH_POSITION,
+    COMPRESSION_MASK,
     CONTROL_FLAG,
+    HEADER_SIZE,
     LENGTH_OVERHEAD,
     LOG_APPEND_TIME_FLAG,
     MAGIC,
@@ -30,6 +33,8 @@ from storage.errors import InvalidRecord, InvalidTimestamp, RecordBatchTooLarge,
 _LENGTH = struct.Struct(">i")
 # That of an empty record of magic 0.
 _SMALLEST_LENGTH = 14
+# Of a record without key, value and headers, each of its seven fields takes a byte.
+_SMALLEST_RECORD: Final = 7
 _FORBIDDEN_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 _CODEC_MASK = 0x07
 _LAST_CODEC = max(CompressionType)
@@ -45,6 +50,8 @@ def check_one_batch(records: memoryview) -> BatchHeader:
         raise NotOneBatch("a record set must be exactly one batch")
     if header[12] != header[6] + 1 or header[12] < 1:
         raise InvalidRecords(f"{header.record_count} records with a last offset delta of {header.last_offset_delta}")
+    if header[12] * _SMALLEST_RECORD > len(records) - HEADER_SIZE and not header[5] & COMPRESSION_MASK:
+        raise InvalidRecords(f"{header.record_count} records in {len(records) - HEADER_SIZE} bytes")
     return header
 
 

@@ -101,6 +101,10 @@ PRODUCE = {
     "a count that is too small": ({}, [patched(THREE, RECORD_COUNT_POSITION, ">i", 2)]),
     "a count of 0": ({}, [patched(THREE, RECORD_COUNT_POSITION, ">i", 0)]),
     "a count of -1": ({}, [patched(THREE, RECORD_COUNT_POSITION, ">i", -1)]),
+    "more records than there is room for": (
+        {},
+        [patched(patched(ONE, RECORD_COUNT_POSITION, ">i", 10**9), LAST_OFFSET_DELTA_POSITION, ">i", 10**9 - 1)],
+    ),
     "a last offset that is too large": ({}, [patched(THREE, LAST_OFFSET_DELTA_POSITION, ">i", 3)]),
     "a last offset that is too small": ({}, [patched(THREE, LAST_OFFSET_DELTA_POSITION, ">i", 1)]),
     "a last offset of -1": ({}, [patched(THREE, LAST_OFFSET_DELTA_POSITION, ">i", -1)]),

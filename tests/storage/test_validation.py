@@ -81,6 +81,23 @@ def test_a_count_that_lies(log: Log) -> None:
     assert isinstance(refusal(log, lying), InvalidRecords)
 
 
+def test_more_records_than_there_is_room_for(log: Log) -> None:
+    """A count and a last offset that lie alike would leave a hole of so many offsets."""
+    lying = batch(b"a")
+    fitting = (len(lying) - 61) // 7
+    for count in (fitting + 1, 2**31 - 1):
+        struct.pack_into(">i", lying, 57, count)
+        struct.pack_into(">i", lying, 23, count - 1)
+        seal(lying)
+        assert isinstance(refusal(log, lying), InvalidRecords)
+
+
+def test_as_many_records_as_there_is_room_for(log: Log) -> None:
+    smallest = build_batch([NewRecord(NOW, None, None)] * 3)
+    assert len(smallest) == 61 + 3 * 7
+    append(log, memoryview(smallest))
+
+
 def test_a_codec_that_does_not_exist(log: Log) -> None:
     odd = batch()
     odd[22] |= 5
