@@ -149,7 +149,7 @@ def plot(rows: Sequence[Row], heading: Sequence[str], path: Path) -> None:
     axes.set_yticks(places, [row.line.title for row in rows], fontsize=9)
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel("times better than Apache Kafka: median and spread (green: target met, red: missed, grey: none)")
+    axes.set_xlabel("times better than Apache Kafka (green: target met, red: missed, grey: none)", fontsize=8)
     axes.legend(loc="lower right")
     axes.set_title("\n".join(heading), fontsize=8, loc="left")
     figure.savefig(path, dpi=110)
