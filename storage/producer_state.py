@@ -33,7 +33,7 @@ _BATCHES_KEPT: Final = 5
 _NO_OFFSET: Final = -1
 _NO_COORDINATOR_EPOCH: Final = -1
 _MAX_SEQUENCE: Final = 0x7FFFFFFF
-_new: Final = tuple.__new__  # a named tuple in a third of the time
+_new: Final = tuple.__new__
 
 
 class AppendOrigin(Enum):
@@ -170,7 +170,7 @@ class ProducerState:
 
     def apply(self, update: "ProducerUpdate") -> list[AbortedTransaction]:
         """Make an update's changes, now that its batches are in the log. Gives the transactions that were aborted."""
-        self.producers.update(update.producers())
+        self.producers.update(update.producers)
         if update.started is not None:
             self._ongoing.update(update.started)
         aborted: list[AbortedTransaction] = []
@@ -190,36 +190,16 @@ class ProducerState:
         return aborted
 
 
-class _Series:
-    """Batches of one producer that follow on its last one and on each other: it is told of once, with the last."""
-
-    __slots__ = ("_producer", "batches", "epoch", "next_sequence", "transactional_flag")
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self.epoch: int = producer[0]
-        self.next_sequence: int = (producer[1][-1][1] + 1) & _MAX_SEQUENCE
-        # A batch that begins a transaction, or one outside of the transaction under way, does not just follow.
-        self.transactional_flag = 0 if producer[4] is None else TRANSACTIONAL_FLAG
-        self.batches: list[ProducerBatch] = []
-
-    def end(self) -> Producer:
-        epoch, batches, _, coordinator_epoch, first_offset = self._producer
-        kept = (*batches, *self.batches)[-_BATCHES_KEPT:]
-        return _new(Producer, (epoch, kept, kept[-1][4], coordinator_epoch, first_offset))
-
-
 class ProducerUpdate:
     """The changes that a series of batches makes to a producer state, not applied yet."""
 
-    __slots__ = ("_admissions", "_known", "_producers", "_series", "completed", "ended", "started")
+    __slots__ = ("_admissions", "_known", "completed", "ended", "producers", "started")
 
     def __init__(self, state: ProducerState, admissions: Admissions | None = None) -> None:
         """With admissions, clients begin only such transactions as were admitted."""
         self._known = state.producers
         self._admissions = admissions
-        self._producers: dict[int, Producer] = {}
-        self._series: dict[int, _Series] = {}
+        self.producers: dict[int, Producer] = {}
         # Made only where there is something to put in: most writes neither begin nor end a transaction.
         self.started: dict[int, int] | None = None
         # The producers whose transactions are over, whether they had begun here or not, and those that had.
@@ -232,46 +212,33 @@ class ProducerUpdate:
         If a client sends a batch again that is in the log already, nothing is added, and that one is given back.
         """
         producer_id, sequence = header[9], header[11]
-        series = self._series.get(producer_id)
-        if series is None:
-            series = self._begin_series(producer_id)
-        if (
-            series is not None
-            and sequence == series.next_sequence
-            and header[10] == series.epoch
-            and header[5] & TRANSACTIONAL_FLAG == series.transactional_flag
-        ):
-            # What follows on the last, as nearly all do. A named tuple, made the short way.
-            last_offset_delta = header[6]
-            last_sequence = (sequence + last_offset_delta) & _MAX_SEQUENCE
-            batch = _new(
-                ProducerBatch, (sequence, last_sequence, base_offset, base_offset + last_offset_delta, header[8])
-            )
-            series.batches.append(batch)
-            series.next_sequence = (last_sequence + 1) & _MAX_SEQUENCE
-            return None
-        producer = self._producer(producer_id)
+        producer = self.producers.get(producer_id) or self._known.get(producer_id)
+        if producer is not None:
+            epoch, batches, _, coordinator_epoch, first_offset = producer
+            if (
+                header[10] == epoch
+                and batches
+                and sequence == (batches[-1][1] + 1) & _MAX_SEQUENCE
+                and (first_offset is not None) is bool(header[5] & TRANSACTIONAL_FLAG)
+            ):
+                # What follows on the last, as nearly all do. These are named tuples, made the short way.
+                last_offset_delta, timestamp = header[6], header[8]
+                batch: ProducerBatch = _new(
+                    ProducerBatch,
+                    (
+                        sequence,
+                        (sequence + last_offset_delta) & _MAX_SEQUENCE,
+                        base_offset,
+                        base_offset + last_offset_delta,
+                        timestamp,
+                    ),
+                )
+                self.producers[producer_id] = _new(
+                    Producer,
+                    (epoch, (*batches[1 - _BATCHES_KEPT :], batch), timestamp, coordinator_epoch, first_offset),
+                )
+                return None
         return self._add_unexpected(header, base_offset, origin, producer or _NEW_PRODUCER)
-
-    def _begin_series(self, producer_id: int) -> "_Series | None":
-        producer = self._producers.get(producer_id) or self._known.get(producer_id)
-        if producer is None or not producer[1]:
-            return None
-        series = self._series[producer_id] = _Series(producer)
-        return series
-
-    def _producer(self, producer_id: int) -> Producer | None:
-        """What is known of a producer, with all that was added so far; its series is over."""
-        series = self._series.pop(producer_id, None)
-        if series is not None and series.batches:
-            self._producers[producer_id] = series.end()
-        return self._producers.get(producer_id) or self._known.get(producer_id)
-
-    def producers(self) -> dict[int, Producer]:
-        """What there is to know of the producers that were added to."""
-        for producer_id in list(self._series):
-            self._producer(producer_id)
-        return self._producers
 
     def _add_unexpected(
         self, header: BatchHeader, base_offset: int, origin: AppendOrigin, producer: Producer
@@ -304,7 +271,7 @@ class ProducerUpdate:
                 f"producer {producer_id} sends outside of a transaction while it has one under way"
             )
         batch = ProducerBatch(sequence, last_sequence, base_offset, base_offset + last_offset_delta, max_timestamp)
-        self._producers[producer_id] = Producer(
+        self.producers[producer_id] = Producer(
             epoch, (*batches[1 - _BATCHES_KEPT :], batch), max_timestamp, coordinator_epoch, first_offset
         )
         return None
@@ -324,7 +291,7 @@ class ProducerUpdate:
         """
         producer_id = header.producer_id
         epoch = header.producer_epoch
-        producer = self._producer(producer_id) or _NEW_PRODUCER
+        producer = self.producers.get(producer_id) or self._known.get(producer_id, _NEW_PRODUCER)
         if origin is not AppendOrigin.REPLICATION:
             stale = epoch < producer.producer_epoch
             if transaction_version >= 2 and epoch == producer.producer_epoch:
@@ -346,7 +313,7 @@ class ProducerUpdate:
             aborted = marker.control_type is ControlType.ABORT
             completed = CompletedTransaction(producer_id, producer.current_transaction_first_offset, offset, aborted)
             self.completed.append(completed)
-        self._producers[producer_id] = Producer(
+        self.producers[producer_id] = Producer(
             epoch,
             producer.batches if epoch == producer.producer_epoch else (),
             marker.timestamp,
