@@ -2,7 +2,7 @@ FROM python:3.11-slim
 
 WORKDIR /opt/barnabas
 COPY . .
-RUN pip install --no-cache-dir -c constraints.txt . \
+RUN pip install --no-cache-dir -c constraints.txt '.[zookeeper]' \
     && useradd --system --home-dir /var/lib/barnabas --create-home barnabas
 
 USER barnabas

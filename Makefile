@@ -4,40 +4,43 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 BROKER := $(VENV)/.broker
 
-# A broker starts a third faster from compiled modules.
+# A broker starts a third faster from compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test lint types test-compiled bench conformance clean
+.PHONY: help install run demo check test lint types wheel test-compiled fuzz simulate bench conformance clean
 
-help:  ## this list
+help:  ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
-	@$(BIN)/python -m compileall -q barnabas broker protocol storage
+	@$(BIN)/python -m compileall -q barnabas
 	@touch $(BROKER) $@
 
-# What the broker itself needs is five small packages: nobody has to fetch Spark to see one run.
+# The broker itself needs five small packages: nobody should have to download Spark to try it.
 $(BROKER): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
-	@$(BIN)/python -m compileall -q barnabas broker protocol storage
+	@$(BIN)/python -m compileall -q barnabas
 	@touch $@
 
-install: $(READY)  ## make the virtual environment and install everything into it
+install: $(READY)  ## create the virtual environment and install everything into it
 
-run: $(BROKER)  ## start a broker on 127.0.0.1:9092, its data in ./data
+run: $(BROKER)  ## start a broker on 127.0.0.1:9092, with its data in ./data
 	$(BIN)/barnabas serve --listen 127.0.0.1:9092 --data data
 
-demo: $(READY)  ## a pipeline from end to end: a broker, a generator, Spark, and a picture of the result
+demo: $(READY)  ## run a pipeline from end to end: a broker, a generator, Spark, and a picture of the result
 	$(BIN)/python examples/pipelines/demo.py
 
-test: $(READY)  ## run the whole test-suite
-	$(BIN)/python -m pytest
+check: lint types  ## lint, types and the quick unit tests, in about a minute
+	$(BIN)/python -m pytest -q -n auto -m 'not java and not slow' --hypothesis-profile=quick tests/protocol tests/storage tests/broker tests/barnabas
 
-lint: $(READY)  ## check style, the direction of imports and the compose file
+test: $(READY)  ## run the whole test suite on all cores, in about twenty minutes
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(READY)  ## check style, import direction and the compose file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -46,22 +49,39 @@ lint: $(READY)  ## check style, the direction of imports and the compose file
 types: $(READY)  ## check the types
 	$(BIN)/mypy
 
+WHEELS   := dist/.built
 COMPILED := build/compiled
-SOURCES  := $(shell git ls-files '*.py' 2>/dev/null | grep -E '^(barnabas|broker|protocol|storage)/')
+SOURCES  := $(shell git ls-files 2>/dev/null | grep -E '^(barnabas|broker|pipeline|protocol|storage)/.*\.')
 
-$(COMPILED): $(READY) hatch_build.py $(SOURCES)
+# The sdist, and both wheels built from it. (SOURCES with a dot are files; the others are links to folders.)
+$(WHEELS): $(READY) hatch_build.py LICENSE README.md $(SOURCES)
+	rm -rf dist
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt BARNABAS_COMPILE=1 $(BIN)/python -m build
+	@touch $@
+
+$(COMPILED): $(WHEELS)
 	rm -rf $@
-	BARNABAS_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps --target $@ .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ dist/*-cp*.whl
 
-test-compiled: $(COMPILED)  ## test the hot path as it is compiled by mypyc
-	PYTHONPATH=$(COMPILED):. $(BIN)/python -P -m pytest -q -n 2 tests/storage tests/broker/server tests/broker/replica tests/broker/handlers
+wheel: $(WHEELS)  ## build a pure and a compiled wheel in dist/, and test each in an empty environment
+	$(BIN)/python -m tests.support.wheels dist/*.whl
 
-bench: $(COMPILED)  ## measure, with the hot path compiled
+test-compiled: $(COMPILED)  ## test the hot path, compiled with mypyc
+	PYTHONPATH=$(COMPILED):. $(BIN)/python -P -m pytest -q -n auto tests/storage tests/broker/server tests/broker/replica tests/broker/handlers
+
+fuzz: $(READY)  ## fuzz a broker; FRAMES=… and SEED=… are optional
+	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))
+
+simulate: $(READY)  ## run brokers on simulated time, network and disks, from many seeds; SEEDS=1-300 is optional
+	$(BIN)/python -m barnabas.simulation --jobs $(shell nproc) --seeds $(or $(SEEDS),1-300)
+
+bench: $(COMPILED)  ## run the benchmarks with the hot path compiled
 	BARNABAS_BUILD=$(CURDIR)/$(COMPILED) $(BIN)/python -m benchmarks
 
-conformance: $(READY)  ## check Apache Kafka and Barnabas, and write conformance/report.md
+conformance: $(READY)  ## check Apache Kafka and Barnabas, and write barnabas/conformance/report.md
 	$(BIN)/python -m tests.support.conformance
 
-clean:  ## remove what was built, the virtual environment included; ./data stays
+clean:  ## remove everything that was built, including the virtual environment; ./data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,8 +5,8 @@
     with Barnabas() as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
 
-This package needs nothing but the standard library, and the broker shares nothing with the process that uses it. The
-pytest plugin in it is found by pytest itself. See TESTING.md.
+This package needs only the standard library, and the broker shares nothing with the process that uses it. pytest
+finds the pytest plugin by itself. See docs/testing.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Barnabas", "BarnabasError", "BrokerFailed", "ControlFailed", "Snapsh
 
 
 def __getattr__(name: str) -> Any:
-    """Import on need: pytest imports this package in every run, also in those that start no broker."""
+    """Import lazily: pytest imports this package in every run, even in runs that start no broker."""
     if name in ("Barnabas", "Snapshot"):
         from barnabas import handle as module
     elif name in __all__:

@@ -1,4 +1,4 @@
-"""The broker's clock, in the hands of a test."""
+"""The broker's clock, which a test can move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.client import ControlClient
+    from barnabas.control import ControlClient
+
+__tracebackhide__ = True  # pytest shows the line of the test instead
 
 
 class Clock:
@@ -20,15 +22,15 @@ class Clock:
 
     @property
     def ahead(self) -> float:
-        """How many seconds the broker is ahead of the system."""
+        """How many seconds the broker is ahead of the system clock."""
         return int(self._client.call("GET", "/clock")["ahead_ms"]) / 1000
 
     def advance(self, seconds: float | timedelta) -> None:
-        """Move the broker's time forward. What falls due on the way happens at once, in order, each at its own time.
+        """Move the broker's time forward. Everything that falls due in between happens now, in order.
 
-        When this returns, it has happened: members whose session was over are out of their groups, transactions that
-        took too long are aborted, records and offsets that were too old are gone. Clients count as silent for all of
-        that time, since they live in the system's.
+        It has all happened when this returns: members whose session expired have left their groups, transactions that
+        took too long are aborted, and expired records and offsets are gone. The broker sees clients as silent for that
+        whole time, because their own clocks did not move.
         """
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()

@@ -1,18 +1,18 @@
-"""What can go wrong between a test and its broker."""
+"""The exceptions that a test can get from its broker."""
 
 from __future__ import annotations
 
 
 class BarnabasError(Exception):
-    """All that this package raises of its own."""
+    """The base class of this package's exceptions."""
 
 
 class BrokerFailed(BarnabasError):
-    """The broker did not start, or is not running. The message ends in what it logged."""
+    """The broker did not start, or is not running. The message ends with the broker's log."""
 
 
 class ControlFailed(BarnabasError):
-    """The broker refused what it was asked for; `field` names what was wrong with it, where one thing was."""
+    """The broker refused a request. `field` names the wrong field if there is exactly one."""
 
     def __init__(self, status: int, message: str, field: str | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Faults of a broker under test: requests that are delayed, refused, cut off or answered wrongly.
+"""Faults for a broker under test: delayed, refused, cut off or wrongly answered requests.
 
 broker.faults.add(api="Produce", topic="t", error="NOT_LEADER_OR_FOLLOWER", times=2)
 
@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from barnabas.errors import ControlFailed
 
 if TYPE_CHECKING:
-    from barnabas.client import ControlClient
+    from barnabas.control import ControlClient
+
+__tracebackhide__ = True  # pytest shows the line of the test instead
 
 
 class Fault:
-    """A fault that a broker has. As a context manager it is gone at the end of the block."""
+    """A fault in a broker. As a context manager, it is removed at the end of the block."""
 
     def __init__(self, client: ControlClient, told: Mapping[str, Any]) -> None:
         self._client = client
@@ -36,27 +38,27 @@ class Fault:
 
     @property
     def seen(self) -> int:
-        """How many requests it was about."""
+        """How many requests matched the fault."""
         return int(self._now()["seen"])
 
     @property
     def hits(self) -> int:
-        """How many of those it happened to."""
+        """How many of the matching requests it affected."""
         return int(self._now()["hits"])
 
     @property
     def over(self) -> bool:
-        """Whether it will not happen any more."""
+        """Whether the fault is used up or has expired."""
         return bool(self._now()["over"])
 
     def remove(self) -> None:
-        """Let it not happen any more. What it counted stays known."""
+        """Remove the fault from the broker. Its counters stay readable."""
         if not self._removed:
             self._removed = True
             try:
                 self._told = dict(self._client.call("DELETE", f"/faults/{self.id}"))
             except ControlFailed as failure:
-                if failure.status != HTTPStatus.NOT_FOUND:  # a reset has removed it, or a restart
+                if failure.status != HTTPStatus.NOT_FOUND:  # a reset or a restart has removed it
                     raise
 
     def __enter__(self) -> Fault:
@@ -73,7 +75,7 @@ class Fault:
 
 
 class Faults:
-    """The faults of one broker. Their fields are described in TESTING.md."""
+    """The faults of one broker. Their fields are described in docs/testing.md."""
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
@@ -103,24 +105,24 @@ class Faults:
         refuse_connections: bool | None = None,
         stop_ms: int | None = None,
     ) -> Fault:
-        """Add a fault. It holds when this returns; what is wrong with it raises, with the name of the field."""
+        """Add a fault, which is active when this returns. A wrong field raises ControlFailed, which names the field."""
         fields = {name: value for name, value in locals().items() if name != "self" and value is not None}
         return Fault(self._client, self._client.call("POST", "/faults", fields))
 
     def add_all(self, faults: list[Mapping[str, Any]]) -> list[Fault]:
-        """Add several, or none if one of them is wrong."""
+        """Add several faults, or none if one of them is wrong."""
         return [Fault(self._client, told) for told in self._client.call("POST", "/faults", faults)]
 
     def stop(self, ms: int) -> None:
-        """Let the broker answer nobody for a while, beginning now."""
+        """Make the broker stop responding to all clients for a while, starting now."""
         self._client.call("POST", "/faults/stop", {"ms": ms})
 
     def resume(self) -> None:
-        """Let a broker that was stopped go on."""
+        """Let a stopped broker continue."""
         self._client.call("POST", "/faults/resume")
 
     def clear(self) -> None:
-        """No faults any more."""
+        """Remove all faults."""
         self._client.call("DELETE", "/faults")
 
     def __iter__(self) -> Iterator[Fault]:

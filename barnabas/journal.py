@@ -1,4 +1,4 @@
-"""The journal of a broker under test: every request and its answer, and assertions about them.
+"""The journal of a broker under test: every request with its response, and assertions about them.
 
 broker.journal.expect("OffsetCommit", group="g", within=5)
 broker.journal.none("Produce", topic="audit")
@@ -7,57 +7,65 @@ assert broker.journal.count("Fetch", topic="t") == 3
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from barnabas.printable import printable
+
 if TYPE_CHECKING:
-    from barnabas.client import ControlClient
+    from barnabas.control import ControlClient
+
+__tracebackhide__ = True  # pytest shows the line of the test instead
 
 Entry = dict[str, Any]
 
 # How many entries a failed expectation shows.
 _SHOWN = 15
-# What the broker itself may take on top of the time that it was asked to wait.
+# How long the broker may take on top of the time that it was asked to wait.
 _GRACE = 30.0
 
 
 class Journal:
-    """The journal of one broker. Entries have numbers, which rise; `mark()` is the last one so far.
+    """The journal of one broker. Entries are numbered in order; `mark()` is the last number so far.
 
-    An answer is in the journal before its client can have seen it. Filters are `client_id`, `topic`, `partition`,
+    A response is in the journal before its client can see it. Filters are `client_id`, `topic`, `partition`,
     `group`, `transactional_id`, `error` (a name, "any" or "none"), `outcome` ("answered", "no answer due", "closed",
-    "misunderstood") and `since` (a mark); in names, `*` and `?` stand for any characters and any one. A journal that is
-    off refuses to assert anything.
+    "misunderstood") and `since` (a mark). In names, `*` and `?` are wildcards for any characters and for one character.
+
+    With the pytest plugin, everything here looks only at the entries of the current test; `since=0` looks at all of
+    them. Asserting on a journal that is off is an error.
     """
 
-    def __init__(self, client: ControlClient) -> None:
+    def __init__(self, client: ControlClient, since: Callable[[], int] = lambda: 0) -> None:
+        """`since` returns the mark to start from when a call has none."""
         self._client = client
+        self._since = since
 
     def start(self) -> None:
-        """Keep a journal from now on."""
+        """Start recording."""
         self._client.call("POST", "/journal", {"on": True})
 
     def stop(self) -> None:
         self._client.call("POST", "/journal", {"on": False})
 
     def clear(self) -> None:
-        """Forget all entries; numbers go on."""
+        """Delete all entries; numbering continues."""
         self._client.call("DELETE", "/journal")
 
     def mark(self) -> int:
-        """The number of the last entry, for `since`: what happens from here on."""
+        """The number of the last entry. Pass it as `since` to see only later entries."""
         return int(self._client.call("GET", "/journal/position")["last"])
 
     def entries(self, api: str | list[str] | None = None, **filters: Any) -> list[Entry]:
-        """The entries that are there; with `limit`, the last so many of them."""
-        return list(self._client.lines("GET", "/journal", query=_query(api, filters), timeout=_GRACE))
+        """The entries so far; with `limit`, only the last ones."""
+        return list(self._client.lines("GET", "/journal", query=self._query(api, filters), timeout=_GRACE))
 
     def follow(self, api: str | list[str] | None = None, *, timeout: float = 3600.0, **filters: Any) -> Iterator[Entry]:
-        """The entries that are there and, as they come, those to come."""
-        return self._client.lines("GET", "/journal/follow", query=_query(api, filters), timeout=timeout)
+        """Yield the entries so far, then new ones as they arrive."""
+        return self._client.lines("GET", "/journal/follow", query=self._query(api, filters), timeout=timeout)
 
     def export(self, path: str) -> None:
-        """Write all entries to a file, as JSON lines."""
+        """Write the entries to a file, as JSON lines."""
         import json
 
         with open(path, "w", encoding="utf-8") as file:
@@ -68,11 +76,10 @@ class Journal:
     def expect(
         self, api: str | list[str] | None = None, *, within: float = 5.0, count: int = 1, **filters: Any
     ) -> Entry:
-        """The first entry that fits, of at least `count`: one that is there already, or comes `within` seconds.
+        """Return the first of at least `count` matching entries that exist or arrive `within` seconds.
 
-        If there is none, AssertionError says what was seen instead.
+        If there are not enough, the AssertionError shows what was seen instead.
         """
-        __tracebackhide__ = True  # pytest shows the test's own line
         told = self._ask(api, filters, within, count)
         if len(told["found"]) < count:
             raise AssertionError(_failure(api, filters, within, count, told))
@@ -80,34 +87,33 @@ class Journal:
         return entry
 
     def none(self, api: str | list[str] | None = None, *, within: float = 0.0, **filters: Any) -> None:
-        """Nothing fits of what is there, nor of what comes `within` seconds."""
-        __tracebackhide__ = True
+        """Assert that no entry matches, of those that exist or arrive `within` seconds."""
         found = self._ask(api, filters, within, 1)["found"]
         if found:
             lines = "\n".join(f"  {line_of(entry)}" for entry in found[:_SHOWN])
-            raise AssertionError(f"there was not to be {_wanted(api, filters)}, and there is:\n{lines}")
+            raise AssertionError(f"expected no {_wanted(api, filters)}, but there is:\n{lines}")
 
     def count(self, api: str | list[str] | None = None, **filters: Any) -> int:
-        """How many entries fit."""
+        """How many entries match."""
         return len(self._ask(api, filters, 0.0, 1)["found"])
 
     def _ask(self, api: str | list[str] | None, filters: dict[str, Any], within: float, count: int) -> dict[str, Any]:
-        body = {**filters, "within": within, "count": count}
+        body = {"since": self._since(), **filters, "within": within, "count": count}
         if api is not None:
             body["api"] = api
         told: dict[str, Any] = self._client.call("POST", "/journal/expect", body, timeout=within + _GRACE)
         return told
 
-
-def _query(api: str | list[str] | None, filters: dict[str, Any]) -> dict[str, str]:
-    query = {name: str(value) for name, value in filters.items() if value is not None}
-    if api is not None:
-        query["api"] = api if isinstance(api, str) else ",".join(api)
-    return query
+    def _query(self, api: str | list[str] | None, filters: dict[str, Any]) -> dict[str, str]:
+        given = {"since": self._since(), **filters}
+        query = {name: str(value) for name, value in given.items() if value is not None}
+        if api is not None:
+            query["api"] = api if isinstance(api, str) else ",".join(api)
+        return query
 
 
 def _wanted(api: str | list[str] | None, filters: dict[str, Any]) -> str:
-    name = api if isinstance(api, str) else " or ".join(api) if api else "any request"
+    name = api if isinstance(api, str) else " or ".join(api) if api else "request"
     told = ", ".join(f"{key}={value!r}" for key, value in filters.items())
     return f"{name} with {told}" if told else name
 
@@ -130,9 +136,9 @@ def _failure(
 
 
 def line_of(entry: Entry) -> str:
-    """An entry in a line for people."""
+    """An entry as one line of text."""
     if not entry["api"]:
-        return f"#{entry['number']} no request, from {entry['peer']}: {entry['reason']}"
+        return printable(f"#{entry['number']} no request, from {entry['peer']}: {entry['reason']}")
     parts = [f"#{entry['number']} {entry['api']} v{entry['version']}", f"from {entry['client_id']!r}"]
     for name, title in (("groups", "group"), ("transactional_ids", "transaction"), ("partitions", "")):
         values = entry[name]
@@ -146,7 +152,7 @@ def line_of(entry: Entry) -> str:
     if "fault" in entry:
         parts.append(f"fault {entry['fault']}")
     parts += [change_of(change) for change in entry["changes"]]
-    return "; ".join(parts)
+    return printable("; ".join(parts))
 
 
 def change_of(change: dict[str, Any]) -> str:

@@ -1,97 +1,167 @@
-"""The pytest plugin: a broker for tests, started when the first of them asks for one.
+"""The pytest plugin: a broker for tests, started when the first test asks for it.
 
     def test_orders(kafka_broker, kafka_topic): ...
 
     @pytest.mark.kafka(num_partitions=3, log_retention_ms=1000)
     def test_with_settings(kafka_broker): ...
 
-pytest finds it by its entry point and imports it in every run, so that it imports nothing itself before a test wants a
-broker. Under pytest-xdist each worker is a session of its own, and has brokers of its own.
+Each test starts clean: faults from earlier tests are removed, the clock is reset, and the journal shows only what
+happens from now on. What a wider-scoped fixture does to the broker stays until that fixture ends.
+
+pytest finds the plugin by its entry point and imports it in every run, so the plugin imports nothing until a test needs
+a broker. Under pytest-xdist each worker is a separate session with its own brokers.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
+    from barnabas.control import ControlClient
     from barnabas.handle import Barnabas
 
 _MARK: Final = "kafka"
 _MARK_HELP: Final = (
-    "kafka(settings={}, **settings): a broker with these settings, by Kafka's names, with underscores for dots as "
-    "keywords; tests with equal settings share it"
+    "kafka(settings={}, brokers=1, security=None, users={}, acls=None, **settings): a broker, or a cluster of several, "
+    "with these settings, by Kafka's names, with underscores for dots as keywords; security is ssl, sasl_plaintext or "
+    "sasl_ssl, users are names with passwords, and acls rules about what they may do; tests with equal "
+    "settings share it"
 )
+_SHARED_MARK: Final = "kafka_shared"
+_SHARED_MARK_HELP: Final = (
+    "kafka_shared: the tests of this class or module share the broker's faults, clock and journal, and only the first "
+    "of them starts clean; a function with this mark continues where the previous test ended"
+)
+_CLEAN_HELP: Final = "whether each test starts without faults, with the clock reset and its own journal (default: true)"
+# Among the settings of a mark, but not among Kafka's.
+_BROKERS_ARGUMENT: Final = "brokers"
+_SECURITY_ARGUMENT: Final = "security"
+_USERS_ARGUMENT: Final = "users"  # as JSON, because the settings of a mark are texts
+_ACLS_ARGUMENT: Final = "acls"
 _LINES_OF_LOG: Final = 200
 _LINES_OF_JOURNAL: Final = 100
 
 Settings = tuple[tuple[str, str], ...]
 
 
+class SharedBroker:
+    """A broker of this session, and the state in which its tests start."""
+
+    def __init__(self, broker: Barnabas) -> None:
+        self.broker = broker
+        # In the control interface's format: faults, clock, whether journal and strict mode are on.
+        self.baseline: dict[str, Any] = _baseline_of(broker)
+        self._pid = broker.pid
+        self._shared_by: object = None  # the class or module whose mark applied to the last test
+        # Where the current test starts in the log and in the journal.
+        self._logged = 0
+        self._mark = 0
+
+    @property
+    def changes(self) -> tuple[ControlClient, int] | None:
+        """A value that changes with every call that may have changed the broker; None if it is not running."""
+        return (self.broker.control, self.broker.control.changes) if self.broker.running else None
+
+    def begin(self, item: pytest.Item) -> None:
+        """Prepare the broker for a test with one call; start it if the previous test stopped it."""
+        broker = self.broker
+        if not broker.running:
+            broker.start()
+        if broker.pid != self._pid:  # faults ended with the old process, and their numbers may be reused
+            self._pid = broker.pid
+            self.baseline = {**self.baseline, "faults": []}
+        if self._continues(item):
+            self._mark = broker.control.call("GET", "/baseline")["last"]
+        else:
+            self._mark = broker.journal_since = broker.control.call("POST", "/baseline", self.baseline)["last"]
+        self._logged = broker.log_size
+
+    def _continues(self, item: pytest.Item) -> bool:
+        """Whether a test takes the broker as the previous test left it."""
+        if not item.config.getini("kafka_clean"):
+            return True
+        before = self._shared_by
+        self._shared_by = None
+        for node, _ in item.iter_markers_with_node(_SHARED_MARK):
+            if node is item:
+                self._shared_by = before
+                return True
+            self._shared_by = node
+            return before is node
+        return False
+
+    def reports(self) -> Iterator[tuple[str, str]]:
+        """The broker's log and reports for this test, each with a title."""
+        lines = self.broker.log_from(self._logged).splitlines()
+        name = f"Kafka broker {self.broker.bootstrap_servers}"
+        if not self.broker.running:
+            lines.append("(the broker is no longer running)")
+        if lines:
+            yield f"{name}: log", "\n".join(lines[-_LINES_OF_LOG:])
+        journal = _journal_of(self.broker, self._mark if self.broker.running and self.broker.pid == self._pid else 0)
+        if journal:
+            yield f"{name}: journal", "\n".join(journal)
+
+
 class Brokers:
-    """The brokers of this session, one for each set of settings that a test asked for."""
+    """The brokers of this session, one per set of settings."""
 
     def __init__(self, common: dict[str, str]) -> None:
         self._common = common
-        self._brokers: dict[Settings, Barnabas] = {}
+        self._brokers: dict[Settings, SharedBroker] = {}
         self._known: dict[Settings, Settings] = {}
-        # Up to where the log and the journal of each belong to earlier tests.
-        self._logged: dict[Settings, int] = {}
-        self._marks: dict[Settings, int] = {}
         self.topics = count(1)
 
     def same(self, settings: Settings) -> Settings:
-        """The one object that stands for these settings: pytest compares parameters by identity."""
+        """The single object for these settings: pytest compares parameters by identity."""
         return self._known.setdefault(settings, settings)
 
     def get(self, settings: Settings) -> Barnabas:
-        """The broker with these settings, started if there is none."""
+        """Return the broker with these settings; start it if there is none."""
         if settings not in self._brokers:
             from barnabas.handle import Barnabas
 
-            self._brokers[settings] = Barnabas({**self._common, **dict(settings)}).start()
-            self._logged[settings] = 0
-        return self._brokers[settings]
+            own = dict(settings)
+            brokers = int(own.pop(_BROKERS_ARGUMENT, "1"))
+            security = own.pop(_SECURITY_ARGUMENT, None)
+            users, acls = (own.pop(name, None) for name in (_USERS_ARGUMENT, _ACLS_ARGUMENT))
+            broker = Barnabas(
+                {**self._common, **own},
+                brokers=brokers,
+                security=security,
+                users=None if users is None else json.loads(users),
+                acls=None if acls is None else json.loads(acls),
+            )
+            self._brokers[settings] = SharedBroker(broker.start())
+        return self._brokers[settings].broker
 
-    def test_begins(self) -> None:
-        """Bring back brokers that a test has ended; note how much they logged, for a report of this test alone."""
-        for settings, broker in self._brokers.items():
-            if not broker.running:
-                broker.start()
-            self._logged[settings] = broker.log_size
-            self._marks[settings] = _mark_of(broker)
+    def of(self, item: pytest.Item) -> SharedBroker | None:
+        """The broker of a test, if it has one that was started."""
+        if "kafka_broker" not in getattr(item, "fixturenames", ()):
+            return None
+        callspec = getattr(item, "callspec", None)
+        return self._brokers.get(callspec.params.get("kafka_broker", ()) if callspec is not None else ())
 
-    def reports(self) -> Iterator[tuple[str, str]]:
-        """What the brokers have to say about this test, each with a title."""
-        for settings, broker in self._brokers.items():
-            lines = broker.log_from(self._logged[settings]).splitlines()
-            name = f"Kafka broker {broker.bootstrap_servers}"
-            if not broker.running:
-                lines.append("(it is not running any more)")
-            if lines:
-                yield f"{name}: log", "\n".join(lines[-_LINES_OF_LOG:])
-            journal = _journal_of(broker, self._marks.get(settings, 0))
-            if journal:
-                yield f"{name}: journal", "\n".join(journal)
+    def all(self) -> list[SharedBroker]:
+        return list(self._brokers.values())
 
     def stop(self) -> None:
-        for broker in self._brokers.values():
-            broker.stop()
+        for shared in self._brokers.values():
+            shared.broker.stop()
 
 
-def _mark_of(broker: Barnabas) -> int:
-    """The number of the last entry of its journal."""
-    from barnabas.errors import BarnabasError
-
-    try:
-        return broker.journal.mark()
-    except BarnabasError:  # a test has ended it
-        return 0
+def _baseline_of(broker: Barnabas) -> dict[str, Any]:
+    baseline: dict[str, Any] = broker.control.call("GET", "/baseline")
+    del baseline["last"]
+    return baseline
 
 
 def _journal_of(broker: Barnabas, since: int) -> list[str]:
@@ -117,18 +187,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of every broker that tests start, with Kafka's name",
+        help="a setting for every broker that tests start, by Kafka's name",
     )
-    parser.addini("kafka_settings", "settings of every broker that tests start, a KEY=VALUE a line", type="linelist")
+    parser.addini(
+        "kafka_settings", "settings for every broker that tests start, one KEY=VALUE per line", type="linelist"
+    )
+    parser.addini("kafka_clean", _CLEAN_HELP, type="bool", default=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK_HELP)
+    config.addinivalue_line("markers", _SHARED_MARK_HELP)
     common: dict[str, str] = {}
     for assignment in [*config.getini("kafka_settings"), *config.getoption("--kafka-setting")]:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise pytest.UsageError(f"{assignment!r} is not of the form KEY=VALUE, as a Kafka setting must be")
+            raise pytest.UsageError(f"{assignment!r} is not a Kafka setting of the form KEY=VALUE")
         common[name.strip()] = value.strip()
     config.stash[_BROKERS] = Brokers(common)
 
@@ -140,7 +214,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let marked tests have a broker with their settings: it is the session's fixture with another parameter."""
+    """Give marked tests a broker with their settings, by another parameter to the session's fixture."""
     if "kafka_broker" not in metafunc.fixturenames:
         return
     marks = list(metafunc.definition.iter_markers(_MARK))
@@ -153,14 +227,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _settings_of(marks: list[pytest.Mark]) -> Settings:
-    """What the marks of a test, its class and its module say together; the closest one wins."""
+    """The settings in the marks of a test, its class and its module; the closest mark wins."""
     from barnabas.handle import setting_texts
 
     settings: dict[str, str] = {}
     for mark in reversed(marks):
         if len(mark.args) > 1 or not all(isinstance(each, dict) for each in mark.args):
             raise pytest.UsageError("@pytest.mark.kafka takes one mapping of settings, and settings as keywords")
-        settings |= setting_texts(mark.args[0] if mark.args else None, mark.kwargs)
+        more = dict(mark.kwargs)
+        for name in (_USERS_ARGUMENT, _ACLS_ARGUMENT):
+            if name in more:
+                more[name] = json.dumps(more[name], sort_keys=True)
+        settings |= setting_texts(mark.args[0] if mark.args else None, more)
     return tuple(sorted(settings.items()))
 
 
@@ -169,34 +247,62 @@ def _settings_of(marks: list[pytest.Mark]) -> Settings:
 
 @pytest.fixture(scope="session")
 def kafka_broker(request: pytest.FixtureRequest) -> Barnabas:
-    """A running broker, shared by the tests of this session that want the same settings."""
-    return request.config.stash[_BROKERS].get(getattr(request, "param", ()))
+    """A running broker, shared by the tests of this session that ask for the same settings."""
+    from barnabas.errors import BrokerFailed
+
+    try:
+        return request.config.stash[_BROKERS].get(getattr(request, "param", ()))
+    except BrokerFailed as error:
+        # A traceback, of our code or the test's, would not explain it.
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 @pytest.fixture
 def kafka_topic(kafka_broker: Barnabas, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of a topic that is there, empty, and this test's own."""
+    """The name of an empty topic that exists and belongs to this test."""
     from barnabas.errors import BarnabasError
 
     number = next(request.config.stash[_BROKERS].topics)
     words = re.sub(r"[^A-Za-z0-9._-]+", "-", request.node.name).strip("-.")[:100]
     topic = kafka_broker.create_topic(f"{words}-{number}")
     yield topic
-    with suppress(BarnabasError):  # the test did away with it, or with the broker
+    with suppress(BarnabasError):  # the test has deleted it or stopped the broker
         kafka_broker.delete_topic(topic)
 
 
-# --- reports ---
+# --- each test ---
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if "kafka_broker" in getattr(item, "fixturenames", ()):
-        item.config.stash[_BROKERS].test_begins()
+    """Prepare the broker before any fixture of the test uses it."""
+    shared = item.config.stash[_BROKERS].of(item)
+    if shared is not None:
+        shared.begin(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Let tests start with what a wider-scoped fixture has done to a broker, for as long as that fixture lives."""
+    if fixturedef.scope == "function":
+        return (yield)
+    brokers = request.config.stash[_BROKERS]
+    before = {shared: shared.changes for shared in brokers.all()}
+    value = yield
+    for shared in brokers.all():
+        changes = shared.changes
+        if changes is not None and changes != before.get(shared, (shared.broker.control, 0)):
+            fixturedef.addfinalizer(partial(setattr, shared, "baseline", shared.baseline))
+            shared.baseline = _baseline_of(shared.broker)
+    return value
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.failed and "kafka_broker" in getattr(item, "fixturenames", ()):
-        report.sections.extend(item.config.stash[_BROKERS].reports())
+    shared = item.config.stash[_BROKERS].of(item)
+    if report.failed and shared is not None:
+        report.sections.extend(shared.reports())
     return report

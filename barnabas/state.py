@@ -1,4 +1,4 @@
-"""What `Barnabas.state` holds: JSON from the broker, under names that an editor knows."""
+"""The types of `Barnabas.state`: JSON from the broker, with names that editors can complete."""
 
 from __future__ import annotations
 
@@ -10,8 +10,22 @@ class ClockState(TypedDict):
     ahead_ms: int  # of the system's clock
 
 
+class NodeState(TypedDict):
+    """A broker of the cluster."""
+
+    id: int
+    address: str | None  # None: it is not running
+    rack: str | None
+    running: bool
+    controller: bool
+    isolated: bool
+
+
 class PartitionState(TypedDict):
     partition: int
+    leader: int  # -1: none
+    replicas: list[int]
+    isr: list[int]
     leader_epoch: int
     log_start_offset: int
     last_stable_offset: int
@@ -40,7 +54,7 @@ class MemberState(TypedDict):
     waits_for_join: bool
     waits_for_sync: bool
     protocols: list[str]
-    assignment: dict[str, list[int]] | None  # None: not one of a consumer
+    assignment: dict[str, list[int]] | None  # None: not a consumer's
 
 
 class OffsetState(TypedDict):
@@ -49,7 +63,7 @@ class OffsetState(TypedDict):
     offset: int
     metadata: str
     commit_timestamp: int
-    lag: int | None  # None: there is no such partition
+    lag: int | None  # None: the partition does not exist
 
 
 class GroupState(TypedDict):
@@ -95,16 +109,28 @@ class RequestState(TypedDict):
 
 
 class ConnectionState(TypedDict):
+    broker: int
     peer: str
     listener: str
     client_id: str
     requests: list[RequestState]
 
 
+class SetAsideState(TypedDict):
+    """Something that failed. The broker continues without it."""
+
+    broker: int
+    kind: str
+    name: str
+    reason: str
+
+
 class State(TypedDict):
     clock: ClockState
+    nodes: list[NodeState]
     topics: dict[str, TopicState]
     groups: dict[str, GroupState]
     transactions: dict[str, TransactionState]
     producers: list[ProducerState]
     connections: list[ConnectionState]
+    set_aside: list[SetAsideState]

@@ -1,4 +1,4 @@
-"""What clients of a broker under test did against the protocol.
+"""Strict mode: protocol violations by the clients of a broker under test.
 
 assert broker.strict.reports == []
 """
@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barnabas.client import ControlClient
+    from barnabas.control import ControlClient
+
+__tracebackhide__ = True  # pytest shows the line of the test instead
 
 
 @dataclass(frozen=True)
 class Report:
     rule: str
-    reference: str  # the KIP or the part of the protocol guide that the rule stands on
+    reference: str  # the KIP or the part of the protocol guide that the rule comes from
     client_id: str | None
     peer: str
     message: str
@@ -36,6 +38,7 @@ class Strict:
 
     @property
     def reports(self) -> list[Report]:
+        """The violations so far. Raises ControlFailed if strict mode was never on, because nothing was watching."""
         told: dict[str, Any] = self._client.call("GET", "/strict")
         return [Report(**report) for report in told["reports"]]
 

@@ -11,17 +11,22 @@ BENCHMARKS = {
     "startup": "benchmarks.startup",
     "groups": "benchmarks.groups",
     "observers": "benchmarks.observers",
+    "access": "benchmarks.access",
     "broker": "benchmarks.broker.run",
+    "cluster": "benchmarks.cluster.run",
+    "growth": "benchmarks.cluster.growth",
     "spark": "benchmarks.spark",
 }
-# Those that take long, and run only when they are named.
+# Slow benchmarks, which run only when named.
 BY_NAME_ONLY = ["spark"]
-# Those whose `main` takes `quick`, to do less of everything.
-HAVE_QUICK = ["storage", "groups", "observers", "broker", "spark"]
+# Benchmarks whose `main` takes `quick`, to do less of everything.
+HAVE_QUICK = ["storage", "groups", "observers", "access", "broker", "cluster", "growth", "spark"]
+# Benchmarks of many parts, whose `main` takes `only`.
+HAVE_ONLY = ["broker", "cluster"]
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks", description="Measure, and print what was measured.")
+    parser = argparse.ArgumentParser(prog="benchmarks", description="Run benchmarks and print the results.")
     parser.add_argument(
         "names",
         nargs="*",
@@ -34,14 +39,14 @@ def main(arguments: list[str]) -> None:
         action="append",
         default=[],
         metavar="WORK",
-        help="of the broker benchmark, the works so named, in part",
+        help=f"run only the parts whose names contain this; for {' and '.join(HAVE_ONLY)}",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
-    if options.only and options.names != ["broker"]:
-        parser.error("--only goes with broker alone")
+    if options.only and not (len(options.names) == 1 and options.names[0] in HAVE_ONLY):
+        parser.error(f"--only works with one of {', '.join(HAVE_ONLY)}")
     for name in options.names or [name for name in BENCHMARKS if name not in BY_NAME_ONLY]:
         benchmark = import_module(BENCHMARKS[name])
         if options.only:

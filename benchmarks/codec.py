@@ -1,8 +1,8 @@
 """The time to decode and encode Produce, Fetch and Metadata, against kafka-python in the same run.
 
-kafka-python has two codecs, and both are timed: the one that it compiles a version at a time and its client uses, and
-the one that walks the schema field by field. All of them get the same messages and take turns, round by round, so
-that a busy moment of the machine falls on all alike.
+kafka-python has two codecs, and both are timed: the one that it compiles per version and its client uses, and the one
+that walks the schema field by field. All of them get the same messages and take turns, round by round, so that a busy
+moment of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 from kafka.protocol import consumer, metadata, producer
 
-from protocol.decoder import decoder
-from protocol.encoder import encode, encoder
-from protocol.messages import fetch as f
-from protocol.messages import metadata as m
-from protocol.messages import produce as p
-from protocol.schema import Message
+from barnabas.protocol.decoder import decoder
+from barnabas.protocol.encoder import encode, encoder
+from barnabas.protocol.messages import fetch as f
+from barnabas.protocol.messages import metadata as m
+from barnabas.protocol.messages import produce as p
+from barnabas.protocol.schema import Message
 
 ROUNDS = 15
 ROUND_SECONDS = 0.01
@@ -31,7 +31,7 @@ TOPIC_ID = bytes(range(16))
 
 @dataclass(frozen=True)
 class Timing:
-    """Microseconds for one call."""
+    """Microseconds per call."""
 
     best: float
     median: float
@@ -55,12 +55,12 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Measure everything: two rows a message, decode and encode."""
+    """Measure everything: two rows per message, decode and encode."""
     return [row for partitions in (1, 100) for sample in _samples(partitions) for row in _measure(*sample)]
 
 
 def main() -> None:
-    print("codec: microseconds a call, best / median, and how many times the median is ours")
+    print("codec: microseconds per call, best / median, and their median as a multiple of ours")
     print(f"{'':38}{'':8}{'barnabas':>18}{'kp compiled':>18}{'':7}{'kp field by field':>20}")
     for row in rows():
         print(

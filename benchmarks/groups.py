@@ -1,7 +1,7 @@
-"""Consumer groups under load: large groups, many groups, heartbeats, the time of a rebalance, loading offsets.
+"""Consumer groups under load: large groups, many groups, heartbeats, rebalance time, loading offsets.
 
-Members are bare: one connection each, and nothing between them and the protocol. They join, sync and send heartbeats
-as clients do, except that they do not wait for the time of their next heartbeat when a rebalance is to be measured.
+Members are bare: one connection each, with no client library. They join, sync and send heartbeats as clients do,
+except that they do not wait for their next heartbeat when a rebalance is measured.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from typing import Any, Final
 import psutil
 import uvloop
 
-from broker.coordinator.runtime import partition_of
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.schema import Message
-from tests.support import group_requests as requests
-from tests.support.apache_kafka import ApacheKafka
+from barnabas.broker.coordinator.key_hash import partition_of
+from barnabas.client.requests import groups, lookup
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import decode_answer, request_frame
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.schema import Message
+from tests.support.apache_kafka import LONG_LIVED, ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.group_requests import version_at
+from tests.support.group_versions import version_at
 from tests.support.side_by_side import Side
-from tests.support.wire import Wire, decode_answer, request_frame
 
 NEWEST: Final = 9
 LARGE_GROUP: Final = 1000
 GROUPS: Final = 200
-MEMBERS_A_GROUP: Final = 5
+MEMBERS_PER_GROUP: Final = 5
 HEARTBEAT_SECONDS: Final = 3.0
 INITIAL_DELAY_MS: Final = 3000
 REBALANCES: Final = 50
 OFFSETS: Final = 1_000_000
 PARTITIONS: Final = 100
-ASSIGNMENT: Final = requests.assignment("t", 0, 1, 2)
+ASSIGNMENT: Final = groups.assignment(("t", [0, 1, 2]))
 
 
 class Member(asyncio.Protocol):
-    """A member of a group, with a connection of its own and one request under way at a time."""
+    """A member of a group, with its own connection and one request in flight at a time."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -87,9 +88,9 @@ class Member(asyncio.Protocol):
         return decode_answer(await self.exchange(request_frame(key, message, version)), key, version)
 
     async def join(self) -> Any:
-        """Join, with an id if there is one, until the next generation takes this member."""
+        """Join, with an id if there is one, until the next generation includes this member."""
         while True:
-            message = requests.join(self.group, self.member_id, session_timeout_ms=600_000)
+            message = groups.join_group(self.group, self.member_id, session_timeout_ms=600_000)
             answer = await self.ask(ApiKey.JOIN_GROUP, message)
             self.member_id = answer.member_id
             if answer.error_code == ErrorCode.NONE:
@@ -99,11 +100,11 @@ class Member(asyncio.Protocol):
                 raise RuntimeError(f"{self.group}: {ErrorCode(answer.error_code).name}")
 
     async def join_and_sync(self) -> None:
-        """Until there is an assignment: a rebalance that begins meanwhile is followed."""
+        """Sync until there is an assignment; take part in a rebalance that starts meanwhile."""
         while True:
             joined = await self.join()
             given = {member.member_id: ASSIGNMENT for member in joined.members}
-            message = requests.sync(
+            message = groups.sync_group(
                 self.group,
                 self.member_id,
                 self.generation,
@@ -119,18 +120,18 @@ class Member(asyncio.Protocol):
 
     def heartbeat_frame(self) -> bytes:
         version = version_at(ApiKey.HEARTBEAT, NEWEST)
-        message = requests.heartbeat(self.group, self.member_id, self.generation)
+        message = groups.heartbeat(self.group, self.member_id, self.generation)
         return request_frame(ApiKey.HEARTBEAT, message, version)
 
     async def rebalance(self) -> None:
-        """Send heartbeats until one tells of a rebalance, and take part in it."""
-        message = requests.heartbeat(self.group, self.member_id, self.generation)
+        """Send heartbeats until one reports a rebalance, and take part in it."""
+        message = groups.heartbeat(self.group, self.member_id, self.generation)
         while (await self.ask(ApiKey.HEARTBEAT, message)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
             pass
         await self.join_and_sync()
 
     async def leave(self) -> None:
-        message = requests.leave(version_at(ApiKey.LEAVE_GROUP, NEWEST), self.group, self.member_id)
+        message = groups.leave_group(version_at(ApiKey.LEAVE_GROUP, NEWEST), self.group, self.member_id)
         await self.ask(ApiKey.LEAVE_GROUP, message)
         self.close()
 
@@ -142,14 +143,14 @@ async def timed(work: Awaitable[object]) -> float:
 
 
 async def connected(port: int, groups: list[str]) -> list[Member]:
-    """A member for each group named; in turn, because a queue of connections to accept is short."""
+    """One member per named group, connected one at a time because accept queues are short."""
     return [await Member.connect(port, group) for group in groups]
 
 
 def until_coordinated(port: int) -> None:
-    """Have a broker make what it keeps groups in. Nothing tells when it is there; asking is all there is."""
+    """Make a broker create the topic for groups. Nothing announces when it is ready, so poll."""
     with Wire("127.0.0.1", port) as wire:
-        while wire.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(0, "g"), 0).error_code:
+        while wire.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"), 0).error_code:
             pass
         one_a_partition = list({partition_of(name, 50): name for name in map(str, range(1000))}.values())
         while any(
@@ -185,13 +186,13 @@ async def many_members(broker: BrokerProcess) -> None:
     used = processor_seconds(pid) - used
     print(f"  one leaves, and the others are rebalanced in {seconds:.2f} s; the broker was busy for {used:.2f} s")
 
-    names = [f"small-{number}" for number in range(GROUPS) for _ in range(MEMBERS_A_GROUP)]
+    names = [f"small-{number}" for number in range(GROUPS) for _ in range(MEMBERS_PER_GROUP)]
     small = await connected(broker.port, names)
     await asyncio.gather(*(member.join_and_sync() for member in small))
-    leaders = small[::MEMBERS_A_GROUP]
-    others = [member for index, member in enumerate(small) if index % MEMBERS_A_GROUP]
-    # Every group gets a member more, so that all of them are rebalanced.
-    late = await connected(broker.port, names[::MEMBERS_A_GROUP])
+    leaders = small[::MEMBERS_PER_GROUP]
+    others = [member for index, member in enumerate(small) if index % MEMBERS_PER_GROUP]
+    # Every group gets one more member, so that all of them rebalance.
+    late = await connected(broker.port, names[::MEMBERS_PER_GROUP])
     used = processor_seconds(pid)
     seconds = await timed(
         asyncio.gather(
@@ -199,7 +200,7 @@ async def many_members(broker: BrokerProcess) -> None:
         )
     )
     used = processor_seconds(pid) - used
-    print(f"{GROUPS} groups of {MEMBERS_A_GROUP} members get one more each, all at once:")
+    print(f"{GROUPS} groups of {MEMBERS_PER_GROUP} members get one more each, all at once:")
     print(f"  all are stable again after {seconds:.2f} s; the broker was busy for {used:.2f} s of that")
     await heartbeats(pid, [*large, *small])
     for member in [*large, *small, *late]:
@@ -207,7 +208,7 @@ async def many_members(broker: BrokerProcess) -> None:
 
 
 async def heartbeats(pid: int, members: list[Member]) -> None:
-    """Every member sends one every so many seconds, evenly spread, three times."""
+    """Every member sends a heartbeat at this interval, evenly spread, three times."""
     frames = [member.heartbeat_frame() for member in members]
     begun, used = time.perf_counter(), processor_seconds(pid)
 
@@ -227,7 +228,7 @@ async def heartbeats(pid: int, members: list[Member]) -> None:
 
 
 async def second_member(port: int) -> list[float]:
-    """Seconds from a second member's wish to join a group to both members' assignments, again and again."""
+    """Seconds from a second member's JoinGroup to both members' assignments, repeatedly."""
     seconds = []
     for number in range(REBALANCES):
         first, second = await connected(port, [f"pair-{number}"] * 2)
@@ -239,7 +240,7 @@ async def second_member(port: int) -> list[float]:
 
 
 async def compared(ports: dict[str, int]) -> None:
-    """The brokers take turns, so that whatever else the machine does is the same for both; the first round warms up."""
+    """The brokers take turns, so that other load on the machine affects both; the first round warms up."""
     found: dict[str, list[float]] = {}
     for _ in range(3):
         for name, port in ports.items():
@@ -262,7 +263,7 @@ def load(folder: Path, count: int) -> None:
         with Wire("127.0.0.1", broker.port) as wire:
             for group in range(count // PARTITIONS):
                 offsets = [("t", partition, group + partition) for partition in range(PARTITIONS)]
-                wire.ask(ApiKey.OFFSET_COMMIT, requests.commit(f"group-{group}", *offsets), NEWEST)
+                wire.ask(ApiKey.OFFSET_COMMIT, groups.offset_commit(f"group-{group}", *offsets), NEWEST)
         side.close()
     size = sum(path.stat().st_size for path in folder.glob("__consumer_offsets-*/*.log"))
     with broker:
@@ -288,7 +289,10 @@ def main(quick: bool = False) -> None:
             until_coordinated(broker.port)
             run(lambda: many_members(broker))
         at_once = {"group.initial.rebalance.delay.ms": "0"}
-        with ApacheKafka(at_once) as kafka, BrokerProcess(Path(folder, "pairs"), settings=at_once) as broker:
+        with (
+            ApacheKafka(at_once, jvm_options=LONG_LIVED) as kafka,
+            BrokerProcess(Path(folder, "pairs"), settings=at_once) as broker,
+        ):
             ports = {"Apache Kafka": kafka.port, "Barnabas": broker.port}
             for port in ports.values():
                 until_coordinated(port)

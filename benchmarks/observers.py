@@ -1,8 +1,8 @@
-"""What the seam for observers costs: nothing without one, and so much with the journal or strict mode.
+"""What request observers cost: nothing when there are none, and some time with the journal or strict mode.
 
-The same small Produces go to brokers that differ in nothing but this, in turns, so that what else the machine does
-hits all of them alike. Beside the rates there is the broker's own processor time for a request, which depends least on
-what else runs. BUILDS=name=folder,... compares brokers from those folders instead: before and after a change.
+The same small Produces go in turn to brokers that differ only in this, so that other load on the machine affects all of
+them. Besides the rates there is the broker's own CPU time per request, which depends least on other load.
+BUILDS=name=folder,... compares brokers from those folders instead: before and after a change.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from unittest.mock import patch
 
 import psutil
 
+from barnabas.client.requests.lookup import metadata
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
 from benchmarks.broker.frames import batch, produce, values
 from benchmarks.broker.small_requests import many_at_once, one_at_a_time
-from protocol.api import ApiKey
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire
 
 TOPIC = "small"
 CONNECTIONS, IN_FLIGHT = 16, 5
-# Further arguments for each broker.
+# Extra arguments for each broker.
 CONTESTANTS = {
     "nothing": [],
     "nothing, once more": [],
@@ -35,16 +35,20 @@ CONTESTANTS = {
 
 
 def main(quick: bool = False) -> None:
+    with ExitStack() as brokers:
+        compare({name: _start(brokers, *how) for name, how in _contestants().items()}, quick)
+
+
+def compare(brokers: dict[str, BrokerProcess], quick: bool) -> None:
+    """Send small Produces to each in turn, and print how they compare with the first."""
     rounds, seconds = (5, 1.0) if quick else (9, 1.5)
     request = produce(TOPIC, batch(values(100, 1)[0]))
-    with ExitStack() as brokers:
-        started = {name: _start(brokers, *how) for name, how in _contestants().items()}
-        figures: dict[str, list[Figures]] = {name: [] for name in started}
-        for number in range(rounds + 1):
-            for name, broker in started.items():
-                taken = _measure(broker, request, seconds)
-                if number:  # the first round warms up
-                    figures[name].append(taken)
+    figures: dict[str, list[Figures]] = {name: [] for name in brokers}
+    for number in range(rounds + 1):
+        for name, broker in brokers.items():
+            taken = _measure(broker, request, seconds)
+            if number:  # the first round warms up
+                figures[name].append(taken)
     print(
         f"small Produces, {CONNECTIONS} connections x {IN_FLIGHT} in flight and one at a time; {rounds} rounds in turn"
     )
@@ -60,9 +64,9 @@ def main(quick: bool = False) -> None:
 
 class Figures(NamedTuple):
     rate: float
-    busy: float  # processor time of the broker for a request, in microseconds
+    busy: float  # CPU time of the broker per request, in microseconds
     latency: float
-    lone: float  # the same for a request on its own
+    lone: float  # the same for one request at a time
 
 
 def _measure(broker: BrokerProcess, request: bytes, seconds: float) -> Figures:
@@ -97,9 +101,13 @@ def _start(brokers: ExitStack, build: str | None, arguments: list[str]) -> Broke
     environment = {"BARNABAS_BUILD": build} if build else {}
     with patch.dict(os.environ, environment):
         brokers.enter_context(process)
-    with Wire("127.0.0.1", process.port) as wire:  # which makes the topic
-        wire.ask(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), 9)
+    create_topic(process)
     return process
+
+
+def create_topic(process: BrokerProcess) -> None:
+    with Wire("127.0.0.1", process.port) as wire:
+        wire.ask(ApiKey.METADATA, metadata([TOPIC], create=True), 9)
 
 
 if __name__ == "__main__":

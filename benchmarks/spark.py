@@ -1,8 +1,8 @@
 """Spark with Barnabas: reading a topic, reading its files, and writing exactly once. `python -m benchmarks spark`.
 
-It takes some minutes, most of them Spark's, so it runs only when it is named. Every line compares two ways of doing
-the same work, one right after the other in every round, and its ratio is taken within a round. The first round warms
-both up and is not counted.
+It takes some minutes, mostly in Spark, so it runs only when named. Every line compares two ways of doing the same work,
+one right after the other in every round, and computes the ratio within a round. The first round is a warm-up and
+is not counted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
+from barnabas.pipeline import read_topic, spark_session
+from barnabas.pipeline.model import Delivery, Encoding, Format, Pipeline, Source, TopicSink
+from barnabas.pipeline.running import run
 from benchmarks.broker import machine
 from benchmarks.broker.comparison import Spread
 from benchmarks.broker.report import number
-from pipeline import read_topic, spark_session
-from pipeline.model import Delivery, Encoding, Format, Pipeline, Source, TopicSink
-from pipeline.running import run
-from tests.support.apache_kafka import ApacheKafka, unavailable
+from tests.support.apache_kafka import LONG_LIVED, ApacheKafka, unavailable
 from tests.support.broker_process import BrokerProcess
 
 RESULTS: Final = Path(__file__).parent / "results"
@@ -46,7 +46,7 @@ Measure = Callable[[], float]
 
 @dataclass
 class Line:
-    """Two ways of doing the same; what is measured are rows a second."""
+    """Two ways of doing the same work, measured in rows per second."""
 
     title: str
     first_name: str
@@ -84,11 +84,11 @@ def main(quick: bool = False) -> None:
     if missing:
         print(f"spark: left out, because Apache Kafka cannot run here: {missing}")
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that brokers and Spark end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that brokers and Spark stop too
     rows, rounds = (200_000, 2) if quick else (1_000_000, 3)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="barnabas-spark-")))
-        kafka = stack.enter_context(ApacheKafka())
+        kafka = stack.enter_context(ApacheKafka(jvm_options=LONG_LIVED))
         barnabas = stack.enter_context(BrokerProcess(folder / "data"))
         spark = spark_session("benchmark", master="local[2]", log=folder / "spark.log")
         stack.callback(spark.stop)
@@ -143,7 +143,7 @@ def fill(bootstrap: str, rows: int) -> None:
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # which must live until the answer is there
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # must live until the response has arrived
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(60)
 
 
@@ -172,14 +172,14 @@ def reading(spark: SparkSession, kafka: str, barnabas: str, data: Path, rows: in
 
 
 def consumed(frame: DataFrame, rows: int) -> float:
-    """Rows a second, all columns brought to Spark and dropped there."""
+    """Rows per second, with all columns read into Spark and dropped there."""
     began = time.monotonic()
     frame.write.format("noop").mode("overwrite").save()
     return rows / (time.monotonic() - began)
 
 
 def writing(spark: SparkSession, bootstrap: str, folder: Path, rows: int) -> Line:
-    """A copy of the topic to another: by Spark's own sink, and exactly once, a transaction a task."""
+    """Copy the topic to another: with Spark's own sink, and exactly once with one transaction per task."""
     numbers = iter(range(1_000_000))
 
     def copy(delivery: Delivery) -> Measure:

@@ -1,8 +1,7 @@
 """The time from the start of `barnabas serve` to its ready line, with an empty data directory.
 
-Beside the time on the wall stands the processor time that the broker took for it, which a busy machine changes less.
-Modules are compiled already, as they are in every installation: by a first run that is not counted, into a folder of
-its own.
+Besides the wall-clock time there is the broker's CPU time, which depends less on other load. Modules are already
+compiled to bytecode, as in every installation: a first run, which is not counted, compiles them into a separate folder.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Start(NamedTuple):
 
 def measure(environment: dict[str, str]) -> Start:
     with tempfile.TemporaryDirectory(prefix="barnabas-") as data:
-        command = [sys.executable, "-m", "broker.cli", "serve", "--listen", "127.0.0.1:0", "--data", data]
+        command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--data", data]
         begun = time.perf_counter()
         with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True, env=environment) as process:
             line = process.stdout.readline() if process.stdout else ""

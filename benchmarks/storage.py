@@ -1,7 +1,7 @@
 """The log without a broker around it: appending, finding, opening, recovering, compacting.
 
-Everything happens in a temporary directory, which is on disk or in memory as the system's is, and with a warm cache.
-Times are given by the clock and by the CPU: on a machine with other work to do the second one says more.
+Everything happens in the system's temporary directory, on disk or in memory, with a warm cache. There is wall-clock
+time and CPU time: on a busy machine, CPU time says more.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from storage.cleaner.cleaner import Cleaner
-from storage.cleaner.work import here
-from storage.config import LogConfig
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.cleaner.cleaner import Cleaner
+from barnabas.storage.cleaner.work import here
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
 
 NOW = 1_700_000_000_000
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -33,16 +33,16 @@ SOME = TopicPartition("some", 0)
 @dataclass(frozen=True)
 class Row:
     what: str
-    # By the clock, and by the CPU.
+    # Wall-clock time and CPU time.
     figures: tuple[float, float]
     unit: str
-    # What it should be at least, or at most.
+    # The minimum or maximum to reach.
     target: str = ""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything is done."""
+    """How much work each benchmark does."""
 
     appended_bytes: int = 512 * MIB
     small_batches: int = 300_000
@@ -73,7 +73,7 @@ def main(quick: bool = False) -> None:
         print(f"{row.what:53}{clock:>14}{cpu:>14} {row.unit:12}{row.target}", flush=True)
 
 
-# -- what is measured
+# -- measurements
 
 
 def _appending(size: Size) -> Iterator[Row]:
@@ -152,7 +152,7 @@ def _compacting(size: Size) -> Iterator[Row]:
 
 
 def _fill_with_keys(log: Log, records: int, batch_records: int, codec: CompressionType) -> None:
-    """Every key comes ten times, at random."""
+    """Every key occurs ten times, in random order."""
     chance = random.Random(1)
     for start in range(0, records, batch_records):
         batch = [
@@ -177,11 +177,11 @@ def _compact(log: Log) -> None:
         raise RuntimeError("the compaction was given up")
 
 
-# -- how
+# -- helpers
 
 
 class _Timing:
-    """How long what is inside took, in seconds."""
+    """Measure how long the block took, in seconds."""
 
     def __enter__(self) -> Self:
         self._clock, self._cpu = time.perf_counter(), time.process_time()
@@ -222,7 +222,7 @@ def _append(log: Log, batches: list[memoryview], times: int) -> None:
 
 
 def _batch_of(size: int) -> bytearray:
-    """A batch of one record that takes so many bytes."""
+    """A batch of one record with exactly this many bytes."""
     empty = len(build_batch([NewRecord(NOW, b"key", b"")]))
     for value_size in range(size - empty, 0, -1):
         batch = build_batch([NewRecord(NOW, b"key", random.Random(1).randbytes(value_size))])

@@ -1,4 +1,4 @@
-"""Everything alive: sockets, handlers, coordinators, and the command that runs them."""
+"""The server: sockets, handlers, coordinators, and its control interface."""
 
 import sys
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from broker.handlers import (
+from barnabas.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
+    alter_client_quotas,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     api_versions,
+    controlled_shutdown,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -23,6 +34,7 @@ from broker.handlers import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     end_txn,
     fetch,
@@ -31,6 +43,7 @@ from broker.handlers import (
     incremental_alter_configs,
     init_producer_id,
     join_group,
+    leader_and_isr,
     leave_group,
     list_config_resources,
     list_groups,
@@ -43,21 +56,55 @@ from broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
     single_produce,
+    stop_replica,
     sync_group,
     txn_offset_commit,
+    update_metadata,
     write_txn_markers,
 )
-from broker.server.dispatch import Api
-from protocol.api import ApiKey
-from protocol.schema import Versions
+from barnabas.broker.handlers.guard import guarded
+from barnabas.broker.server.dispatch import Api, Handled
+from barnabas.broker.server.request import Request
+from barnabas.protocol.api import ApiKey, response_type
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import Versions
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
+
+BrokersHandler = Callable[["Broker", Request | None, Any], Coroutine[Any, Any, Any]]
+
+# What brokers ask each other and the controller orders. A broker serves its own by a direct call, without a request.
+BETWEEN_BROKERS: Final[dict[ApiKey, BrokersHandler]] = {
+    ApiKey.LEADER_AND_ISR: leader_and_isr.handle,
+    ApiKey.STOP_REPLICA: stop_replica.handle,
+    ApiKey.UPDATE_METADATA: update_metadata.handle,
+    ApiKey.CONTROLLED_SHUTDOWN: controlled_shutdown.handle,
+    ApiKey.ALTER_PARTITION: alter_partition.handle,
+    ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids.handle,
+}
+SERVED_DIRECTLY: Final[dict[ApiKey, BrokersHandler]] = {**BETWEEN_BROKERS, ApiKey.CREATE_TOPICS: create_topics.handle}
+
+
+def _for_brokers_only(broker: Broker, handle: BrokersHandler, request: Request, message: Any) -> Handled:
+    """Refuse what only brokers may send, from anybody else."""
+    if not request.connection.is_from_broker:
+        answer: Any = response_type(request.api_key)
+        refusal: Handled = answer(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return refusal
+    return handle(broker, request, message)
 
 
 def served_by(broker: Broker) -> list[Api]:
-    return [
+    between_brokers = [
+        Api(key, partial(_for_brokers_only, broker, handle), between_brokers=True)
+        for key, handle in BETWEEN_BROKERS.items()
+    ]
+    apis = [
+        *between_brokers,
         Api(
             ApiKey.PRODUCE,
             partial(produce.handle, broker),
@@ -77,6 +124,12 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.DESCRIBE_GROUPS, partial(describe_groups.handle, broker)),
         Api(ApiKey.LIST_GROUPS, partial(list_groups.handle, broker)),
         Api(ApiKey.API_VERSIONS, partial(api_versions.handle, broker)),
+        Api(ApiKey.SASL_HANDSHAKE, partial(sasl_handshake.handle, broker)),
+        Api(ApiKey.SASL_AUTHENTICATE, partial(sasl_authenticate.handle, broker)),
+        Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, partial(describe_user_scram_credentials.handle, broker)),
+        Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, partial(alter_user_scram_credentials.handle, broker)),
+        Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, partial(describe_client_quotas.handle, broker)),
+        Api(ApiKey.ALTER_CLIENT_QUOTAS, partial(alter_client_quotas.handle, broker)),
         Api(ApiKey.CREATE_TOPICS, partial(create_topics.handle, broker)),
         Api(ApiKey.DELETE_TOPICS, partial(delete_topics.handle, broker)),
         Api(ApiKey.DELETE_RECORDS, partial(delete_records.handle, broker)),
@@ -103,4 +156,8 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.DESCRIBE_PRODUCERS, partial(describe_producers.handle, broker)),
         Api(ApiKey.LIST_CONFIG_RESOURCES, partial(list_config_resources.handle, broker)),
         Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, partial(describe_topic_partitions.handle, broker)),
+        Api(ApiKey.DESCRIBE_ACLS, partial(describe_acls.handle, broker)),
+        Api(ApiKey.CREATE_ACLS, partial(create_acls.handle, broker)),
+        Api(ApiKey.DELETE_ACLS, partial(delete_acls.handle, broker)),
     ]
+    return [replace(api, handle=guarded(api.key, api.handle)) for api in apis]

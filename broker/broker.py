@@ -5,51 +5,87 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Callable, Coroutine, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
+from itertools import starmap
 from typing import Any, Final
 
 import structlog
 
-from broker.apis import served_by
-from broker.clock import Clock
-from broker.config import BrokerConfig, ConfigError, TopicConfig, new_topic_config
-from broker.config.log_config import log_config
-from broker.controller.controller import Controller
-from broker.controller.create_partitions import NewPartitions
-from broker.controller.create_topics import NewTopic
-from broker.controller.decisions import TopicResult
-from broker.controller.images import BrokerImage, Endpoint
-from broker.controller.view import ClusterChange, ClusterView
-from broker.group.coordinator import GroupCoordinator
-from broker.internal_topics import new_topic
-from broker.registry.embedded import EmbeddedRegistry
-from broker.registry.errors import RegistryError
-from broker.replica.compaction import Compaction
-from broker.replica.fetch_sessions import FetchSessions
-from broker.replica.housekeeping import Housekeeping
-from broker.replica.replicas import Replicas
-from broker.replica.worker import Worker
-from broker.server.server import Server
-from broker.transaction.admission import Admission
-from broker.transaction.coordinator import TransactionCoordinator
-from broker.transaction.markers import TransactionMarkers
-from broker.transaction.producer_ids import ProducerIds
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersion
-from storage.config import LogConfig
-from storage.errors import StorageError
-from storage.filesystem import FileSystem
-from storage.log_directory import LogDirectory
+from barnabas.broker.acl_follower import AclFollower
+from barnabas.broker.apis import SERVED_DIRECTLY, served_by
+from barnabas.broker.clock import Clock
+from barnabas.broker.cluster.deletions import deletions, strike_off
+from barnabas.broker.cluster.election import Elected, Election
+from barnabas.broker.cluster.membership import Membership
+from barnabas.broker.cluster.registration import RegistrationRefused
+from barnabas.broker.cluster.term import MIRRORED, Term, World
+from barnabas.broker.cluster.vigil import Vigil
+from barnabas.broker.config import BrokerConfig, TopicConfig, new_topic_config
+from barnabas.broker.config.log_config import log_config
+from barnabas.broker.config.topic_config import problem_with, without_effect
+from barnabas.broker.config_follower import ConfigFollower
+from barnabas.broker.controller.cluster_image import ClusterChange
+from barnabas.broker.controller.images import BrokerImage, Endpoint, TopicImage
+from barnabas.broker.controller.znodes import MalformedNode, deletion_path
+from barnabas.broker.group.coordinator import GroupCoordinator
+from barnabas.broker.interbroker.channel import Channel, ChannelError
+from barnabas.broker.interbroker.peers import Peers
+from barnabas.broker.interbroker.versions import understood_by_all
+from barnabas.broker.metadata.cache import MetadataCache
+from barnabas.broker.network import Connector, Network
+from barnabas.broker.registry.errors import RegistryError, RegistryUnavailable, SessionExpired
+from barnabas.broker.registry.registry import Registry
+from barnabas.broker.replica.compaction import Compaction
+from barnabas.broker.replica.fetch_sessions import FetchSessions
+from barnabas.broker.replica.housekeeping import Housekeeping
+from barnabas.broker.replica.replicas import Replicas
+from barnabas.broker.replica.worker import Worker
+from barnabas.broker.security.authorizer import authorizer_of
+from barnabas.broker.security.errors import SecurityError
+from barnabas.broker.server.dispatch import Api
+from barnabas.broker.server.server import Server
+from barnabas.broker.set_aside import SetAside
+from barnabas.broker.topic_creation import TopicCreation
+from barnabas.broker.transaction.admission import Admission
+from barnabas.broker.transaction.coordinator import TransactionCoordinator
+from barnabas.broker.transaction.marker_sender import MarkerSender
+from barnabas.broker.transaction.markers import TransactionMarkers
+from barnabas.broker.transaction.partition_adder import PartitionAdder
+from barnabas.broker.transaction.producer_ids import ControllerBlocks, ProducerIds
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersion
+from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from barnabas.protocol.schema import Message
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import StorageError
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.properties import MetaProperties, encode_id
 
 log = structlog.get_logger()
 
+OpenRegistry = Callable[[], Awaitable[Registry]]
+"""Opens a session with the registry; again whenever the one before has expired."""
+
 # Syncs and deletions wait for the disk, not for each other.
 _WORKER_THREADS: Final = 4
+# How long a broker that stops waits until others lead what it leads.
+_HAND_OVER_MS: Final = 5000
+# How long a start waits for the controller's first words. Without them, clients find out nothing here.
+_SECONDS_TO_BE_TOLD: Final = 10.0
 
 
 class CannotStart(Exception):
-    """Why this broker does not start, in a sentence for whoever started it."""
+    """Why this broker does not start, in a sentence for the user."""
+
+
+def one_line(error: Exception) -> str:
+    """What an error says. Damaged files may bring line ends into it."""
+    return " ".join(str(error).split())
 
 
 class Broker:
@@ -59,9 +95,14 @@ class Broker:
     clock: Clock
     server: Server
     worker: Worker
-    registry: EmbeddedRegistry
-    cluster: ClusterView
-    controller: Controller
+    set_aside: SetAside
+    cluster: MetadataCache
+    membership: Membership
+    controller: Election  # its `term` is set while this broker is the controller
+    config_follower: ConfigFollower
+    acl_follower: AclFollower | None  # with an authorizer
+    peers: Peers
+    topic_creation: TopicCreation
     replicas: Replicas
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
@@ -73,203 +114,481 @@ class Broker:
     def __init__(
         self,
         config: BrokerConfig,
+        open_registry: OpenRegistry,
+        network: Network,
+        *,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
-        *,
         server_clock: Clock | None = None,
         file_system: FileSystem | None = None,
-        durable: bool = True,
     ) -> None:
-        """`server_clock` is for connections, where they are not to follow `clock`.
-
-        Without `durable` the registry survives this process, but not the machine: for data that nobody wants then.
-        """
+        """`server_clock` is for connections, if they must not follow `clock`."""
         self.config = config
         self.clock = clock
-        self.server = Server(config, served_by(self), server_clock or clock, loop)
-        self.advertised_apis: list[ApiVersion] = [api.advertised for api in self.server.dispatcher.apis.values()]
+        self.server = Server(config, served_by(self), server_clock or clock, loop, network)
+        self.authorizer = authorizer_of(config)
+        if self.authorizer is not None:
+            self.server.access_of = self.authorizer.access
+        self.pieces = self.server.dispatcher.pieces
+        self.understood = understood_by_all(config)
+        apis = self.server.dispatcher.apis.values()
+        self.advertised_apis: list[ApiVersion] = [self._advertised(api) for api in apis if not api.between_brokers]
+        self.apis_for_brokers: list[ApiVersion] = [self._advertised(api) for api in apis]
+        self._open_registry = open_registry
+        self._network = network
         self._loop = loop
         self._file_system = file_system
-        self._durable = durable
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._deleted: dict[bytes, None] = {}  # topics
+        # Settings without effect that have already been reported. Those of the file are in `config.warnings`.
+        self._warned_about = set(config.without_effect)
 
-    async def start(self) -> None:
-        """Come up in the order in which the parts need each other; clients are let in last."""
-        await self._open(self.config.data_dirs[0])
-        self.server.start()
+    def _advertised(self, api: Api) -> ApiVersion:
+        found = api.advertised
+        highest = min(found.max_version, self.understood.highest.get(api.key, found.max_version))
+        return ApiVersion(api_key=found.api_key, min_version=found.min_version, max_version=highest)
 
-    async def _open(self, folder: str) -> None:
-        try:
-            os.makedirs(folder, exist_ok=True)
-            self.registry = EmbeddedRegistry.open(os.path.join(folder, "registry.db"), durable=self._durable)
-        except (OSError, RegistryError) as error:
-            raise CannotStart(f"cannot use the data directory {folder}: {error}") from error
-        try:
-            await self._open_parts(folder)
-        except BaseException:
-            await self.registry.close()
-            raise
+    @property
+    def registry(self) -> Registry:
+        """The present session."""
+        return self.membership.registry
 
-    async def _open_parts(self, folder: str) -> None:
-        self.cluster = ClusterView(self.registry)
-        self._follow_settings()
-        try:
-            directory = LogDirectory(
-                folder,
-                node_id=self.config.node_id,
-                cluster_id=self.cluster.cluster_id,
-                config_of=cache(self._log_config_of),  # once a topic, however many partitions it has
-                now_ms=self.clock.now_ms(),
-                file_system=self._file_system,
-            )
-        except (OSError, StorageError) as error:
-            raise CannotStart(f"cannot use the data directory {folder}: {error}") from error
+    # --- starting ---
+
+    def bind(self) -> None:
+        """Bind the listeners, without letting anybody in yet."""
         try:
             if not self.server.listeners:
                 self.server.bind()
         except OSError as error:
-            directory.close()
             raise CannotStart(f"cannot listen: {error}") from error
-        self.controller = Controller(
-            self.registry,
+        except SecurityError as error:
+            raise CannotStart(str(error)) from error
+
+    async def start(self) -> None:
+        """Start the parts in the order of their dependencies; clients are let in last."""
+        self.bind()
+        try:
+            await self._open_in_time(self.config.data_dirs[0])
+        except BaseException:
+            await self.server.stop()
+            raise
+
+    async def _open_in_time(self, folder: str) -> None:
+        """Open, again and again if ZooKeeper is lost meanwhile, for as long as a start waits for ZooKeeper."""
+        config = self.config
+        patience = config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms
+        end = self.clock.monotonic() + patience / 1000
+        while True:
+            try:
+                return await self._open(folder)
+            except CannotStart as obstacle:
+                lost = isinstance(obstacle.__cause__, RegistryUnavailable | SessionExpired)
+                if not lost or config.zookeeper_connect is None or self.clock.monotonic() >= end:
+                    raise
+                log.warning("the start begins again", reason=str(obstacle))
+
+    async def _open(self, folder: str) -> None:
+        self.controller = Election(self.config.node_id, self.clock, self._make_term)
+        self.config_follower = ConfigFollower(self.clock, self.spawn, self.server.quotas)
+        self.acl_follower = AclFollower(self.authorizer, self.clock, self.spawn) if self.authorizer else None
+        self.vigil = Vigil(
+            self.config.node_id,
+            self.config.inter_broker_listener.name,
+            self._network,
+            self.clock,
+            self._loop,
+            self._suspicions_changed,
+        )
+        self.server.scram_credential = self.config_follower.scram_credential
+        self.membership = Membership(
+            self._open_registry,
+            self.controller,
+            self.clock,
+            session_timeout_ms=self.config.zookeeper_session_timeout_ms,
+            on_session=self._on_session,
+        )
+        try:
+            os.makedirs(folder, exist_ok=True)
+            properties = MetaProperties.read(folder)
+            proposed = encode_id(uuid.uuid4()) if properties is None else properties.cluster_id
+            cluster_id = await self.membership.open(proposed)
+        except (OSError, StorageError, RegistryError, MalformedNode) as error:
+            raise self._obstacle(folder, error) from error
+        try:
+            await self._open_parts(folder, cluster_id)
+        except (OSError, StorageError, RegistryError, MalformedNode, RegistrationRefused) as error:
+            self.vigil.stop()
+            await self.membership.leave()
+            raise self._obstacle(folder, error) from error
+        except BaseException:
+            self.vigil.stop()
+            await self.membership.leave()
+            raise
+
+    def _obstacle(self, folder: str, error: Exception) -> CannotStart:
+        """Why it cannot start, in one line."""
+        reason = one_line(error)
+        registry = getattr(self.membership, "registry", None)  # the first session may not have been opened
+        name = "the registry" if registry is None else registry.name
+        if isinstance(error, RegistrationRefused):
+            return CannotStart(reason)
+        if isinstance(error, MalformedNode):
+            return CannotStart(f"{name} is damaged: {reason}")
+        if isinstance(error, RegistryError):
+            return CannotStart(f"cannot use {name}: {reason}")
+        return CannotStart(f"cannot use the data directory {folder}: {reason}")
+
+    async def _open_parts(self, folder: str, cluster_id: str) -> None:
+        self.cluster = MetadataCache(
+            cluster_id, self.config_follower.topic_configs, self.config_follower.broker_configs()
+        )
+        self.config_follower.told = self.cluster
+        self._network_of_brokers = self._secured(self._network)
+        self.peers = Peers(
+            self.config.node_id,
+            self.config.inter_broker_listener.name,
             self.cluster,
-            self.config,
-            validate_configs=lambda configs: new_topic_config(configs, self.config),
-            random_bytes=os.urandom,
+            self._network_of_brokers,
+            self.clock,
+            self._loop,
+            self.serve,
         )
-        await self.controller.start(
-            self._image(),
-            new_cluster_id=directory.properties.cluster_id,
-            timestamp=self.clock.now_ms(),
-            clean=directory.was_clean,
+        self._follow_settings()
+        directory = LogDirectory(
+            folder,
+            node_id=self.config.node_id,
+            cluster_id=cluster_id,
+            config_of=cache(self._log_config_of),  # once per topic, however many partitions it has
+            now_ms=self.clock.now_ms(),
+            file_system=self._file_system,
         )
+        self._make_parts(directory)
+        try:
+            await self._join(directory)
+        except BaseException:
+            await self._close_parts()
+            if directory.was_clean:
+                directory.close()
+            else:
+                directory.abandon()  # the cluster has not heard yet of the crash before
+            raise
+
+    def _secured(self, network: Network) -> Connector:
+        """The network by which brokers reach each other, with what their listener asks for."""
+        between_brokers = self.config.inter_broker_listener.name
+        tls = next(each.tls for each in self.server.listeners if each.name == between_brokers)
+        connector: Connector = network
+        if tls is not None:
+            from barnabas.broker.interbroker.tls_network import TlsNetwork
+
+            connector = TlsNetwork(network, tls, self._loop)
+        if self.config.inter_broker_listener.uses_sasl:
+            from barnabas.broker.interbroker.sasl_network import OwnLogin, SaslNetwork
+
+            try:
+                OwnLogin(self.config)
+            except SecurityError as error:  # a broker that stays alone needs none
+                log.warning("this broker cannot connect to others", reason=str(error))
+            connector = SaslNetwork(connector, lambda: OwnLogin(self.config), self._loop)
+        return connector
+
+    def _make_parts(self, directory: LogDirectory) -> None:
+        node_id = self.config.node_id
+        self.set_aside = SetAside()
+        self._deleted = {}
         self.worker = Worker(self._loop, _WORKER_THREADS)
         self.replicas = Replicas(
-            self.config, self.cluster, directory, self.worker, self.clock, self._loop, self.server.at_end_of_turn
+            self.config,
+            self.cluster,
+            directory,
+            self.worker,
+            self.set_aside,
+            self.clock,
+            self._loop,
+            at_end_of_turn=self.server.at_end_of_turn,
+            log_config_of=self._log_config_of,
+            is_deleted=lambda topic_id: self.registry.find(deletion_path(topic_id)) is not None,
+            on_deleted=self._on_deleted,
+            broker_epoch=lambda: self.membership.broker_epoch,
+            is_alive=lambda broker_id: broker_id in self.cluster.brokers,
+            open_channel=self._channel_to_leader,
+            ask_controller=self.peers.ask_controller,
         )
+        self._on_deleted(*deletions(self.registry))
         self.server.append = self._append
         self.fetch_sessions = FetchSessions(
             lambda: self.config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
+        self.topic_creation = TopicCreation(self.config, self.controller, self.cluster, self.peers, self.clock)
         self.cluster.subscribe(self._on_change)
-        self.producer_ids = ProducerIds(self.registry, self.config.node_id)
-        self.groups = GroupCoordinator(self.config, self.replicas, self.controller, self.cluster, self.clock)
-        self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
-        self.transactions = TransactionCoordinator(
-            self.config,
-            self.replicas,
-            self.controller,
-            self.cluster,
-            self.clock,
-            self.producer_ids,
-            self.transaction_markers,
-            self.server.at_end_of_turn,
-            self.spawn,
-        )
-        self.admission = Admission(self.config, self.clock, self.transactions)
-        self.groups.start()
-        self.transactions.start()
+        self._make_coordinators(node_id)
+        self.replicas.start()
         self._housekeeping = Housekeeping(self.config, self.replicas)
         self._housekeeping.start()
         self._compaction = Compaction(self.config, self.replicas)
         self._compaction.start()
 
+    def _make_coordinators(self, node_id: int) -> None:
+        def timeout_ms() -> int:
+            return self.config.request_timeout_ms
+
+        create_topic = self.topic_creation.create_internal
+        blocks = ControllerBlocks(self.peers.ask_controller, node_id, lambda: self.membership.broker_epoch, timeout_ms)
+        self.producer_ids = ProducerIds(blocks.allocate)
+        self.groups = GroupCoordinator(self.config, self.replicas, self.cluster, self.clock, create_topic)
+        self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
+        self.transactions = TransactionCoordinator(
+            self.config,
+            self.replicas,
+            self.cluster,
+            self.clock,
+            self.producer_ids,
+            MarkerSender(
+                node_id,
+                self.cluster,
+                self.transaction_markers,
+                self.peers.for_purpose("txn-marker-sender"),
+                self.spawn,
+                timeout_ms,
+                self.understood.write_txn_markers,
+            ),
+            create_topic,
+            self.server.at_end_of_turn,
+            self.spawn,
+        )
+        verifier = self.peers.for_purpose("txn-verifier")
+        version = self.understood.add_partitions_to_txn
+        adder = PartitionAdder(node_id, self.cluster, self.transactions, verifier, self.spawn, timeout_ms, version)
+        self.admission = Admission(self.config, self.clock, adder)
+        for listener in (self.groups, self.transactions, self.admission):
+            self.replicas.subscribe_roles(listener)
+        self.groups.start()
+        self.transactions.start()
+
+    async def _join(self, directory: LogDirectory) -> None:
+        """Register, and be told of the cluster. The controller is told by itself, before it lets anybody in."""
+        image = self._image(after_crash=not directory.was_clean)
+        await self.membership.join(image, str(directory.properties.directory_id))
+        if self.controller.term is not None:
+            await self.controller.term.own_broker_told()
+            self.server.start()
+        else:
+            self.server.start()
+            await self._told()
+        self._warn_about_topics(self.cluster.topics)
+
+    async def _told(self) -> None:
+        """Wait until the controller has told this broker that it is a member."""
+        told = asyncio.Event()
+
+        def look(change: ClusterChange) -> None:
+            if self.config.node_id in self.cluster.brokers:
+                told.set()
+
+        unsubscribe = self.cluster.subscribe(look)
+        try:
+            if self.config.node_id not in self.cluster.brokers:
+                async with asyncio.timeout(_SECONDS_TO_BE_TOLD):
+                    await told.wait()
+        except TimeoutError:
+            log.warning("the controller has not told this broker anything yet")
+        finally:
+            unsubscribe()
+
+    # --- stopping ---
+
     async def stop(self) -> None:
-        """Go down in the opposite order: nothing is acknowledged any more when the logs are closed."""
+        """Stop in the opposite order: nothing is acknowledged once the logs are closed."""
+        await self._hand_over()
         await self.server.stop()
         await self._close_parts()
         self.replicas.directory.close()
-        await self.registry.close()
-        log.info("stopped")
+        await self.membership.leave()
+        log.info("stopped", broker=self.config.node_id)
 
-    async def reopen(self, change: Callable[[], None]) -> None:
-        """Let go of the data as a crash would, let `change` put other data in its place, and go on with that.
+    async def _hand_over(self) -> None:
+        """Let others lead what this broker leads, as far as they can."""
+        if not self.config.controlled_shutdown_enable or len(self.cluster.brokers) < 2:
+            return
+        request = ControlledShutdownRequest(broker_id=self.config.node_id, broker_epoch=self.membership.broker_epoch)
+        try:
+            await self.peers.ask_controller(
+                ApiKey.CONTROLLED_SHUTDOWN, request, 3, ControlledShutdownResponse, _HAND_OVER_MS
+            )
+        except ChannelError as error:
+            log.warning("leaderships could not be handed over", reason=str(error))
 
-        Clients are disconnected. They find the same broker at the same address again, with that data.
-        """
+    async def kill(self) -> None:
+        """End as SIGKILL would: say nothing to anybody, and leave the data as it is."""
+        await self.suspend()
+        await self.server.stop()
+
+    async def suspend(self) -> None:
+        """Drop everything but the listeners, as a crash would. Clients wait in the backlog until `resume`."""
         await self.server.disconnect()
         await self._close_parts()
         self.replicas.directory.abandon()
-        await self.registry.close()
-        change()
+        await self.membership.leave()
+
+    async def resume(self) -> None:
+        """Continue with the data that is there now."""
         await self._open(self.config.data_dirs[0])
-        self.server.start()
 
     async def _close_parts(self) -> None:
-        """Have all who work on the data end."""
+        """Stop everything that works on the data."""
         self._housekeeping.stop()
         self._compaction.stop()
         self.groups.stop()
         self.transactions.stop()
+        self.config_follower.stop()
+        if self.acl_follower is not None:
+            self.acl_follower.stop()
+        self.vigil.stop()
+        await self.controller.leave()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.peers.close()
         self.replicas.stop()
         await self.worker.stop()
 
-    def _append(self) -> None:
-        """Write what a turn of the loop has to append. A transaction takes several steps, one written after another."""
+    def _append(self) -> bool:
+        """Write the appends of a turn of the loop. A transaction takes several steps, each written before the next.
+
+        Returns False if that is too much for one turn and something is left for the next.
+        """
         while self.transactions.has_asked or self.replicas.has_due:
             self.transactions.carry_out()
-            self.replicas.append_due()
+            if not self.replicas.append_due():
+                return False
+        return True
 
     def _on_change(self, change: ClusterChange) -> None:
         if change.broker_configs:
             self._follow_settings()
+            self.server.reconfigure()
             self.replicas.reconfigure()
+            self._compaction.reconfigure()
+        else:
+            self.replicas.reconfigure(change.topics)
+        if change.brokers:
+            self.replicas.brokers_changed()
+        self._warn_about_topics(change.topics)
 
     def _follow_settings(self) -> None:
-        """Let the settings hold that were altered at run-time, now or before this start.
-
-        They were checked when they were altered. If they have come to contradict what the file says since then, the
-        broker goes on without them.
-        """
+        """Apply the settings that were altered at run-time, now or before this start."""
         cluster_wide, this_broker = (self.cluster.broker_configs(whose) for whose in (None, self.config.node_id))
-        try:
-            self.config.set_dynamic(cluster_wide, this_broker)
-        except ConfigError as error:
-            log.error("altered settings have no effect", problems=error.problems)
+        for problem in self.config.set_dynamic(cluster_wide, this_broker):
+            log.warning("an altered setting is left out", problem=problem)
+        self._warn_about(self.config.without_effect)
+
+    def _warn_about_topics(self, names: Iterable[str]) -> None:
+        for name in names:
+            image = self.cluster.topic(name)
+            if image is not None and image.configs:
+                for problem in filter(None, starmap(problem_with, image.configs.items())):
+                    log.warning("a topic's setting is left out", topic=name, problem=problem)
+                usable = TopicConfig.stored(image.configs, self.config).overrides
+                self._warn_about(without_effect(usable), topic=name)
+
+    def _warn_about(self, settings: Iterable[str], **whose: str) -> None:
+        """Log altered settings that have no effect, each once."""
+        new = [name for name in settings if name not in self._warned_about]
+        if new:
+            self._warned_about.update(new)
+            log.warning("these settings have no effect in Barnabas", settings=", ".join(new), **whose)
+
+    def _on_deleted(self, *topic_ids: bytes) -> None:
+        """Have deletions forgotten that are finished, those of one turn together."""
+        if not self._deleted and topic_ids:
+            self.spawn(self._forget_deletions())
+        self._deleted.update(dict.fromkeys(topic_ids))
+
+    async def _forget_deletions(self) -> None:
+        deleted, self._deleted = self._deleted, {}
+        with suppress(RegistryUnavailable, SessionExpired):  # the next start finds it out again
+            await strike_off(self.membership.registry, self.config.node_id, deleted)
 
     def _log_config_of(self, topic: str) -> LogConfig:
-        image = self.cluster.topic(topic)
-        return log_config(TopicConfig(image.configs if image is not None else {}, self.config))
+        return log_config(TopicConfig.stored(self.config_follower.topic_configs(topic), self.config))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something in the background; its failure is logged, and its end awaited when the broker stops."""
+        """Run a coroutine in the background; its failure is logged, and `stop` waits for its end."""
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             log.error("background work failed", exc_info=task.exception())
 
-    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Sequence[TopicResult]:
-        """Create topics. Those that could be are ready to be written to."""
-        results = await self.controller.create_topics(topics, validate_only=validate_only)
-        await self._made(results)
-        return results
+    # --- the cluster ---
 
-    async def create_partitions(
-        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
-    ) -> Sequence[TopicResult]:
-        """Give topics more partitions, which are ready to be written to."""
-        results = await self.controller.create_partitions(topics, validate_only=validate_only)
-        await self._made(results)
-        return results
+    async def _make_term(self, registry: Registry, elected: Elected, on_end: Callable[[], None]) -> Term:
+        for path in MIRRORED:
+            await registry.mirror(path)
+        world = World(
+            self.config.node_id,
+            self.config,
+            self.clock,
+            self.serve,
+            self._channel_for_orders,
+            self.config.inter_broker_listener.name,
+            lambda configs: new_topic_config(configs, self.config),
+            self._unclean_allowed,
+            os.urandom,
+            self.replicas.failure,
+            lambda: self.vigil.suspects,
+        )
+        return Term(registry, world, elected.epoch, elected.version, on_end)
 
-    async def _made(self, results: Sequence[TopicResult]) -> None:
-        for result in results:
-            if not result.error_code:
-                await self.replicas.made(result.name or "")
+    async def _on_session(self, registry: Registry) -> None:
+        await self.config_follower.follow(registry)
+        if self.acl_follower is not None:
+            await self.acl_follower.follow(registry)
+        self.vigil.follow(registry)
 
-    async def auto_create_topics(self, names: list[str]) -> dict[str, ErrorCode]:
-        """Create topics that a client named, as large as num.partitions says. Returns those that could not be."""
-        results = await self.create_topics([new_topic(name, self.config) for name in names])
-        return {result.name or "": result.error_code for result in results if result.error_code != ErrorCode.NONE}
+    def _suspicions_changed(self, broker_id: int) -> None:
+        """Act on what the vigil found: as the controller, or because it is the controller that seems to have died."""
+        term = self.controller.term
+        if term is not None:
+            term.suspicions_changed()
+        elif broker_id in self.vigil.suspects:
+            self.controller.replace(broker_id)
 
-    def _image(self) -> BrokerImage:
+    @property
+    def is_controlling(self) -> bool:
+        """Whether this broker is the controller and has something to do as such."""
+        return self.controller.term is not None and self.controller.term.is_busy
+
+    def _unclean_allowed(self, topic: TopicImage) -> bool:
+        config = self.config
+        if "unclean.leader.election.enable" in topic.configs:
+            config = TopicConfig.stored(topic.configs, self.config)  # type: ignore[assignment]
+        return config.unclean_leader_election_enable
+
+    def _channel_for_orders(self, broker: BrokerImage) -> Channel:
+        channel = self.peers.open(broker, "controller")
+        if channel is None:
+            raise RegistrationRefused(f"broker {broker.broker_id} has no listener for brokers")
+        return channel
+
+    def _channel_to_leader(self, host: str, port: int) -> Channel:
+        client_id = f"broker-{self.config.node_id}-fetcher"
+        return Channel(self._network_of_brokers, self.clock, self._loop, host, port, client_id)
+
+    async def serve(self, key: ApiKey, message: Message) -> Message:
+        """Serve what this broker, as the controller, tells itself, or what it asks itself as the controller."""
+        answer: Message = await SERVED_DIRECTLY[key](self, None, message)
+        return answer
+
+    async def auto_create_topics(self, names: Sequence[str]) -> dict[str, ErrorCode]:
+        """Create topics that a client named, with `num.partitions` partitions. Returns those that failed."""
+        return await self.topic_creation.create(names)
+
+    def _image(self, *, after_crash: bool) -> BrokerImage:
         endpoints = tuple(
             Endpoint(
                 listener.name,
@@ -279,4 +598,4 @@ class Broker:
             )
             for listener in self.server.listeners
         )
-        return BrokerImage(self.config.node_id, endpoints, self.config.broker_rack)
+        return BrokerImage(self.config.node_id, endpoints, self.config.broker_rack, after_crash=after_crash)

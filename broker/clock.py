@@ -1,4 +1,4 @@
-"""Time, from one place: what the broker knows of it comes through a Clock, so that a test can move it."""
+"""Time from one place: the broker takes all its time from a Clock, so that a test can move it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class SystemClock:
 
 
 class Later:
-    """A check on a schedule of its own: each `start` has it run once, an interval later.
+    """A scheduled check: each `start` runs it once, an interval later.
 
-    The interval is read anew each time, since settings may change.
+    The interval is read each time, since settings may change. It is at least a millisecond: a check that is due
+    all the time would keep the loop busy.
     """
 
     def __init__(self, clock: Clock, interval_ms: Callable[[], int], action: Callable[[], None]) -> None:
@@ -53,7 +54,7 @@ class Later:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        self._timer = self._clock.call_later(self._interval_ms() / 1000, self)
+        self._timer = self._clock.call_later(max(self._interval_ms(), 1) / 1000, self)
 
     def cancel(self) -> None:
         if self._timer is not None:
@@ -64,7 +65,7 @@ class Later:
 
 
 class Every(Later):
-    """A check that runs again and again."""
+    """A check that runs repeatedly."""
 
     def __call__(self) -> None:
         self.start()

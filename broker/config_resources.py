@@ -1,40 +1,43 @@
-"""Topics and brokers as requests about settings name them: found, altered, or refused as Kafka refuses them.
+"""Topics and brokers as the resources of requests about settings: found, altered, or refused as Kafka refuses them.
 
-What is altered is written to the registry, and takes effect when the cluster's view shows it: before the answer.
+Any broker alters settings. They are written to the registry, and take effect here before the answer, elsewhere soon.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.config import InvalidConfigError, InvalidConfigRequestError
-from broker.config.resources import LOGGERS, ResourceType
-from broker.controller.decisions import Refused, duplicates
-from broker.controller.topic_names import problem_with_name
-from broker.registry.errors import NoNode
-from protocol.errors import ErrorCode
+from barnabas.broker.config import InvalidConfigError, InvalidConfigRequestError
+from barnabas.broker.config.resources import LOGGERS, ResourceType
+from barnabas.broker.controller.results import Refused, duplicates
+from barnabas.broker.controller.topic_names import problem_with_name
+from barnabas.broker.registry.errors import NoNode, RegistryUnavailable, SessionExpired
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import spread
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 class Resource(NamedTuple):
-    """What a request calls a resource: the type may be any number."""
+    """A resource as a request names it: the type may be any number."""
 
     type: int
     name: str
 
 
 class Alteration(NamedTuple):
-    """What a request wants to become of one resource."""
+    """What a request wants to change in one resource."""
 
     resource: Resource
     names: list[str]  # of the settings, as often as they occur
     without_value: list[str]  # of the settings that need a value and have none
     for_topic: Callable[[Mapping[str, str]], Mapping[str, str]]
-    for_broker: Callable[[Mapping[str, str], bool], Mapping[str, str]]  # with whether all brokers are meant
+    for_broker: Callable[[Mapping[str, str], bool], Mapping[str, str]]  # with a flag for all brokers
 
 
 class Outcome(NamedTuple):
@@ -43,19 +46,24 @@ class Outcome(NamedTuple):
     error_message: str | None = None
 
 
-async def alter(broker: Broker, alterations: Iterable[Alteration], validate_only: bool) -> list[Outcome]:
-    """Alter each resource by itself: one that is refused does not keep the others back."""
-    alterations = list(alterations)
-    times = Counter(alteration.resource for alteration in alterations)
+async def alter(
+    broker: Broker, access: Access, alterations: Sequence[Alteration], validate_only: bool
+) -> list[Outcome]:
+    """Alter each resource separately: a refused one does not hold back the others."""
+    times: Counter[Resource] = Counter()
+    async for alteration in spread(alterations):
+        times[alteration.resource] += 1
     outcomes = []
-    for alteration in alterations:
+    async for alteration in spread(alterations):
         resource = alteration.resource
         try:
             if times[resource] > 1:
                 raise InvalidConfigRequestError("Each resource may be named only once.")
-            await _alter(broker, alteration, validate_only)
+            await _alter(broker, access, alteration, validate_only)
         except Refused as refusal:
             outcomes.append(Outcome(resource, refusal.error_code, refusal.message))
+        except (RegistryUnavailable, SessionExpired) as failure:
+            outcomes.append(Outcome(resource, ErrorCode.KAFKA_STORAGE_ERROR, str(failure)))
         except InvalidConfigError as error:
             outcomes.append(Outcome(resource, ErrorCode.INVALID_CONFIG, str(error)))
         except InvalidConfigRequestError as error:
@@ -65,12 +73,13 @@ async def alter(broker: Broker, alterations: Iterable[Alteration], validate_only
     return outcomes
 
 
-async def _alter(broker: Broker, alteration: Alteration, validate_only: bool) -> None:
+async def _alter(broker: Broker, access: Access, alteration: Alteration, validate_only: bool) -> None:
     resource = alteration.resource
     if duplicates(alteration.names):
         raise InvalidConfigRequestError(f"Named twice: {', '.join(duplicates(alteration.names))}")
     if alteration.without_value:
         raise InvalidConfigRequestError(f"No value for {', '.join(alteration.without_value)}")
+    check_access(access, AclOperation.ALTER_CONFIGS, resource)
     match resource.type:
         case ResourceType.TOPIC:
             if not resource.name:
@@ -81,7 +90,7 @@ async def _alter(broker: Broker, alteration: Alteration, validate_only: bool) ->
             cluster_wide = not resource.name
             if not cluster_wide:
                 check_broker_id(broker, resource.name)
-            await broker.controller.alter_broker_configs(
+            await broker.config_follower.alter_broker(
                 None if cluster_wide else broker.config.node_id,
                 lambda present: alteration.for_broker(present, cluster_wide),
                 validate_only=validate_only,
@@ -104,13 +113,27 @@ async def _alter(broker: Broker, alteration: Alteration, validate_only: bool) ->
 async def _alter_topic(broker: Broker, alteration: Alteration, validate_only: bool) -> None:
     topic = alteration.resource.name
     if broker.cluster.topic(topic) is None:
-        # Settings that cannot be are told first, as Kafka does.
+        # Invalid settings are reported first, as in Kafka.
         alteration.for_topic({})
         raise unknown_topic()
     try:
-        await broker.controller.alter_topic_configs(topic, alteration.for_topic, validate_only=validate_only)
+        await broker.config_follower.alter_topic(topic, alteration.for_topic, validate_only=validate_only)
     except NoNode:
         raise unknown_topic() from None
+
+
+def check_access(access: Access, operation: AclOperation, resource: Resource) -> None:
+    """Refuse what somebody may not do to the settings of a resource."""
+    match resource.type:
+        case ResourceType.TOPIC:
+            if not access.topic(operation, resource.name):
+                raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+        case ResourceType.GROUP:
+            if not access.group(operation, resource.name):
+                raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER | ResourceType.CLIENT_METRICS:
+            if not access.cluster(operation):
+                raise Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
 
 
 def unknown_topic() -> Refused:
@@ -124,7 +147,7 @@ def check_topic_name(name: str) -> None:
 
 
 def check_broker_id(broker: Broker, name: str) -> None:
-    """A broker speaks only for itself: clients send what concerns another one there."""
+    """A broker answers only for itself: clients ask other brokers directly."""
     try:
         broker_id = int(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Under which address each broker is told to a client.
+"""The address of each broker that a client is given.
 
-A broker that advertises no address of its own is told under the one by which this client has reached it: that one
-works. Only where addresses are translated in between (a container's published port) must `advertised.listeners` say it.
+A broker that advertises no address gives the client the address by which it was reached, because that one works. Only
+where addresses are translated in between (a container's published port) must `advertised.listeners` be set.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.server.connection import Connection
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.server.connection import Connection
 
 
 class BrokerEndpoint(NamedTuple):
@@ -21,7 +21,7 @@ class BrokerEndpoint(NamedTuple):
 
 
 def endpoints_for(broker: Broker, connection: Connection) -> list[BrokerEndpoint]:
-    """The brokers that are alive, each with its address on the listener by which this client came."""
+    """The live brokers, each with its address on the listener that this client uses."""
     found = []
     for image in broker.cluster.brokers.values():
         if image.broker_id == broker.config.node_id:

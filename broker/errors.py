@@ -1,18 +1,21 @@
-"""The one place where what other layers raise becomes one of Kafka's error codes."""
+"""The one place that maps exceptions of other layers to Kafka's error codes."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from protocol.errors import ErrorCode
-from protocol.records import errors as records
-from storage import errors as storage
+from barnabas.broker.replica.errors import NotLeader
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records import errors as records
+from barnabas.storage import errors as storage
 
 _CODES: Final[dict[type[Exception], ErrorCode]] = {
     records.CorruptRecords: ErrorCode.CORRUPT_MESSAGE,
     records.InvalidRecords: ErrorCode.INVALID_RECORD,
     records.UnsupportedMagic: ErrorCode.INVALID_RECORD,
     records.UnsupportedCompression: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    NotLeader: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    OSError: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.LogFailure: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     storage.RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sys
-from typing import Any
+from collections.abc import MutableMapping
+from typing import Any, TextIO
 
 import structlog
+
+from barnabas.printable import printable, printable_lines
 
 
 def configure(stream: Any = None) -> None:
@@ -18,7 +22,7 @@ def configure(stream: Any = None) -> None:
         structlog.processors.TimeStamper(fmt="%H:%M:%S.%f" if on_terminal else "iso", utc=not on_terminal),
     ]
     if on_terminal:
-        processors.append(structlog.dev.ConsoleRenderer())
+        processors += [_printable_values, structlog.dev.ConsoleRenderer(exception_formatter=_printable_traceback)]
     else:
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     structlog.configure(
@@ -29,6 +33,20 @@ def configure(stream: Any = None) -> None:
     )
 
 
+def _printable_values(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What clients chose, such as the id of a group, goes to the terminal without its control characters.
+
+    Only strings are shown as they are; of everything else the renderer shows the `repr`, which escapes by itself.
+    """
+    return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _printable_traceback(stream: TextIO, exc_info: Any) -> None:
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, exc_info)
+    stream.write(printable_lines(text.getvalue()))
+
+
 def loop_failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """For `loop.set_exception_handler`: asyncio's own complaints go where all others go."""
+    """For `loop.set_exception_handler`: asyncio's own errors go to the same log."""
     structlog.get_logger().error(context["message"], exc_info=context.get("exception"))

@@ -1,7 +1,7 @@
 """Regular expressions that clients send.
 
-Python's own can take forever on a pattern that means harm, and the loop with it. RE2 takes time in proportion to the
-text, within a memory limit, and its syntax is that of RE2/J, which Kafka uses.
+Python's own engine can take exponential time on a malicious pattern and block the loop. RE2 takes time in proportion to
+the text, within a memory limit, and its syntax is that of RE2/J, which Kafka uses.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _MAX_MEMORY: Final = 1 << 20
 
 
 class InvalidPattern(Exception):
-    """What is wrong with a pattern."""
+    """An invalid pattern, with the reason."""
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a text matches the pattern as a whole. Raises InvalidPattern."""
-    import re2  # when the first pattern comes: few brokers ever see one
+    import re2  # imported with the first pattern: few brokers ever see one
 
     options = re2.Options()
     options.log_errors = False

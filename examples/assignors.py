@@ -1,7 +1,7 @@
-"""Two assignors of our own for kafka-python, to show that a group's members, not its broker, decide who reads what.
+"""Two custom assignors for kafka-python, to show that a group's members, not its broker, decide who reads what.
 
-Random: every partition goes to any one of the members that subscribe to its topic.
-Broadcast: every member gets every partition of the topics that it subscribes to, as a cache would that must see all.
+Random: every partition goes to a random member that subscribes to its topic.
+Broadcast: every member gets every partition of its topics, for example for a cache that must see everything.
 
     KafkaConsumer("topic", group_id="g", partition_assignment_strategy=[BroadcastAssignor])
 
@@ -27,7 +27,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 
 class _Assignor(AbstractPartitionAssignor):
-    """What the two have in common: subscriptions name topics, assignments list partitions."""
+    """The common part: subscriptions name topics, assignments list partitions."""
 
     version = 0
 
@@ -41,7 +41,7 @@ class _Assignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(cls, cluster, members):
-        """Who gets what: for each partition of each topic, the members that `choose` picks among its subscribers."""
+        """Assign each partition of each topic to the members that `choose` picks from its subscribers."""
         given = {member.member_id: defaultdict(list) for member in members}
         for topic in sorted({topic for member in members for topic in member.metadata.topics}):
             subscribers = [member.member_id for member in members if topic in member.metadata.topics]
@@ -80,7 +80,7 @@ def _read(consumer: KafkaConsumer, is_over: threading.Event) -> None:
 
 
 def _assignments(admin: KafkaAdminClient, group: str, members: int) -> list[list[int]]:
-    """Ask until so many members have shared out the topic; returns the partitions of each."""
+    """Poll until this many members share the topic. Return the partitions of each."""
     while True:
         described = admin.describe_groups([group])[group]
         if described["group_state"] == "Stable" and len(described["members"]) == members:
@@ -103,9 +103,9 @@ def main(bootstrap: str) -> None:
                     bootstrap_servers=bootstrap,
                     group_id=group,
                     partition_assignment_strategy=[assignor],
-                    heartbeat_interval_ms=300,  # how soon it hears that another member has come
+                    heartbeat_interval_ms=300,  # how soon it notices a new member
                 )
-                consumer.topics()  # who leads the group has to know the topic's partitions
+                consumer.topics()  # the group leader must know the topic's partitions
                 threads.submit(_read, consumer, is_over)
             for number, partitions in enumerate(_assignments(admin, group, members=2)):
                 print(f"{assignor.name:9}  member {number}: {partitions}")

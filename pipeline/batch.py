@@ -1,4 +1,4 @@
-"""A topic, or a stretch of it, as a DataFrame in one call."""
+"""A topic, or a range of it, as a DataFrame in one call."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,10 +8,10 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.connector import KAFKA_OPTIONS
-from pipeline.errors import PipelineError
+from barnabas.pipeline.connector import KAFKA_OPTIONS
+from barnabas.pipeline.errors import PipelineError
 
-# A bound of what is read: an offset for every partition, offsets by partition, a time, or one of Kafka's two words.
+# Where reading starts or ends: one offset for every partition, offsets per partition, a time, or earliest/latest.
 Bound = int | Mapping[int, int] | datetime | str
 
 SECONDS_TO_ANSWER: Final = 30.0
@@ -27,12 +27,12 @@ def read_topic(
     headers: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The records of a topic (or several) from `start` up to, but without, `end`.
+    """The records of a topic (or several) from `start` to `end`, which is not included.
 
     The columns are those of Spark's Kafka connector: key, value, topic, partition, offset, timestamp, timestampType,
-    and headers if they are asked for. An offset that is not there any more, or not yet, becomes the nearest that is.
-    A time stands for the first record that is as late or later. Only committed records are read, unless `options`,
-    which are the connector's own, say otherwise: `{"kafka.isolation.level": "read_uncommitted"}`.
+    and headers on request. An offset that no longer exists, or does not exist yet, becomes the nearest one that does.
+    A time means the first record at that time or later. Only committed records are read, unless `options`, which are
+    the connector's own, say otherwise: `{"kafka.isolation.level": "read_uncommitted"}`.
     """
     topics = [topic] if isinstance(topic, str) else list(topic)
     security = {name.removeprefix("kafka."): value for name, value in (options or {}).items() if _is_of_client(name)}
@@ -48,7 +48,7 @@ def read_topic(
 def watermarks(
     topics: Sequence[str], bootstrap: str, settings: Mapping[str, str] | None = None
 ) -> dict[str, dict[int, tuple[int, int]]]:
-    """The first offset and the one after the last, of every partition of topics that must be there."""
+    """The start and end offsets of every partition of topics that must exist."""
     consumer = Consumer(
         {
             **(settings or {}),
@@ -79,7 +79,7 @@ def watermarks(
 
 
 def _is_of_client(name: str) -> bool:
-    """Whether a connector's option is one that every client needs to reach the broker, and librdkafka shares."""
+    """Whether a connector option is one that every client needs to reach the broker, librdkafka included."""
     return name.startswith(("kafka.security.", "kafka.sasl.mechanism", "kafka.sasl.username", "kafka.sasl.password"))
 
 
@@ -94,7 +94,7 @@ def _bound(which: str, bound: Bound, offsets: Mapping[str, Mapping[int, tuple[in
         if bound.tzinfo is None:
             raise PipelineError(f"{which}: {bound} has no time zone; give it one, as datetime(..., tzinfo=UTC)")
         options = {f"{which}Timestamp": str(int(bound.timestamp() * 1000))}
-        # Nothing may be as late as the start: that is an empty result, not an error.
+        # There may be no record that late: that is an empty result, not an error.
         return {**options, "startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else options
     wanted: dict[str, dict[str, int]] = {}
     for topic, partitions in offsets.items():

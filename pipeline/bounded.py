@@ -1,4 +1,4 @@
-"""Calls into librdkafka that end in time even when it does not keep to the timeout it was given."""
+"""Calls into librdkafka that end in time even when it ignores the timeout it was given."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _GRACE = 5.0  # seconds beyond the call's own timeout
 
 
 class NoAnswerError(Exception):
-    """A call that did not come back; the thread that waits for it is left behind."""
+    """A call that did not return; the thread that waits for it is abandoned."""
 
 
 def bounded(call: Callable[[float], T], seconds: float, what: str) -> T:
-    """`call(seconds)` in a thread of its own, given up a little later than it should have given up itself."""
+    """Run `call(seconds)` in its own thread, and give up a little later than the call itself should have."""
     result: list[T] = []
     failure: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Where things are kept that need not be fetched or made again: `~/.cache/barnabas`, or `BARNABAS_CACHE`."""
+"""The cache for what need not be downloaded or built again: `~/.cache/barnabas`, or `BARNABAS_CACHE`."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A pipeline's checkpoint: a folder with one of Spark's own for every query, and `pipeline.json`: whose it is.
+"""A pipeline's checkpoint: a folder with a Spark checkpoint per query, and `pipeline.json`, which names its owner.
 
-The identity in it names the pipeline's markers on the broker. So a checkpoint and its markers live and die together:
-who deletes the folder begins anew, with an identity of its own.
+The identity in it names the pipeline's markers on the broker. So a checkpoint and its markers belong together:
+after the folder is deleted, the pipeline starts from the beginning under a new identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlparse
 
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
+from barnabas.pipeline.errors import PipelineError
 
 _FILE: Final = "pipeline.json"
 
@@ -30,20 +30,22 @@ class Identity:
     pipeline: str
     cluster: str
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    schemas: dict[str, str] = field(default_factory=dict)  # inferred ones: a pipeline keeps what it began with
+    schemas: dict[str, str] = field(
+        default_factory=dict
+    )  # inferred ones: a pipeline keeps the schema that it started with
 
     def query(self, name: str) -> str:
-        """What an exactly-once query is called on the broker."""
+        """The name of an exactly-once query on the broker."""
         return f"{self.pipeline}-{name}-{self.id}"
 
 
 class CheckpointFull(PipelineError):
-    """The disk under the checkpoint has no room."""
+    """The checkpoint's disk is full."""
 
     def __init__(self, location: str) -> None:
         super().__init__(
             f"there is no room left on the disk of the checkpoint {location}; make some, or move the folder and change "
-            "`checkpoint` in the file. Nothing is lost: the pipeline goes on where it was"
+            "`checkpoint` in the file. Nothing is lost: the pipeline continues where it stopped"
         )
 
 
@@ -66,7 +68,7 @@ class Checkpoint:
             ) from None
 
     def check(self, pipeline: str, cluster: str, spark: SparkSession | None = None) -> Identity:
-        """The identity to run under: the one that is there, if it is this pipeline's own, or a new one."""
+        """The identity to run under: the existing one if it belongs to this pipeline, or a new one."""
         found = self.identity(spark)
         if found is None:
             if self.local is not None and self.local.is_dir() and any(self.local.glob("*/metadata")):
@@ -78,7 +80,7 @@ class Checkpoint:
         if found.pipeline != pipeline:
             raise PipelineError(
                 f"the checkpoint {self.location} belongs to the pipeline {found.pipeline!r}, and this one is "
-                f"{pipeline!r}; give it a `checkpoint` of its own, or remove that folder to begin anew"
+                f"{pipeline!r}; give it a `checkpoint` of its own, or remove that folder to start from the beginning"
             )
         if found.cluster != cluster:
             raise PipelineError(
@@ -109,7 +111,7 @@ class Checkpoint:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """One run at a time, as far as one machine can see."""
+        """Allow one run at a time on this machine."""
         if self.local is None:
             yield
             return

@@ -1,6 +1,6 @@
-"""What is wrong with a pipeline, as far as that can be said before Spark and the broker are asked: all of it at once.
+"""Finds every mistake in a pipeline that can be found without asking Spark or the broker.
 
-A problem names the part of the pipeline that it is about by its path, so that a file's reader can give the line.
+A problem names its part of the pipeline by path, so that the reader of a file can report the line.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from pipeline.frames.modules import file_of
-from pipeline.model import (
+from barnabas.pipeline.frames.modules import file_of
+from barnabas.pipeline.model import (
     BadRecordsAction,
     Delivery,
     Encoding,
@@ -31,8 +31,8 @@ from pipeline.model import (
     Transform,
     Way,
 )
-from pipeline.schema import SchemaError, parse_schema
-from pipeline.sql import problem_of, references, view_name
+from barnabas.pipeline.schema import SchemaError, parse_schema
+from barnabas.pipeline.sql import problem_of, references, view_name
 
 Path = tuple[str, ...]
 
@@ -47,7 +47,7 @@ _INTERVAL: Final = re.compile(
 class Problem:
     path: Path
     message: str
-    line_in_text: int | None = None  # for a text of several lines: how far below its first one
+    line_in_text: int | None = None  # in a multi-line text: the line relative to its first
 
     def __str__(self) -> str:
         return f"{'.'.join(self.path)}: {self.message}" if self.path else self.message
@@ -67,7 +67,7 @@ def _problems(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem(("name",), "a pipeline's name has letters, digits, dots, dashes and underscores, at most 100")
     for address in pipeline.bootstrap.split(","):
         if not re.fullmatch(r"\s*(\[[^]]+\]|[^\s:]+):\d{1,5}\s*", address):
-            yield Problem(("bootstrap",), f"{address.strip()!r} is no address such as 127.0.0.1:9092")
+            yield Problem(("bootstrap",), f"{address.strip()!r} is not an address such as 127.0.0.1:9092")
     yield from _names(pipeline)
     for source in pipeline.sources:
         yield from _of_source(source, ("sources", source.name))
@@ -84,7 +84,7 @@ def _problems(pipeline: Pipeline) -> Iterator[Problem]:
     for sink in pipeline.sinks:
         yield from _of_sink(sink, known, ("sinks", sink.name))
     if pipeline.trigger.interval is not None and not _INTERVAL.fullmatch(pipeline.trigger.interval):
-        yield Problem(("trigger",), f"{pipeline.trigger.interval!r} is no time such as '5 seconds', and not 'once'")
+        yield Problem(("trigger",), f"{pipeline.trigger.interval!r} is not a time such as '5 seconds', and not 'once'")
     bad = pipeline.bad_records
     if bad.action is BadRecordsAction.DEAD_LETTER:
         yield from _topic_name(bad.topic or "", ("bad_records", "topic"))
@@ -121,7 +121,7 @@ def _of_source(source: Source, path: Path) -> Iterator[Problem]:
         try:
             re.compile(source.pattern)
         except re.error as error:
-            yield Problem((*path, "pattern"), f"{source.pattern!r} is no regular expression: {error}")
+            yield Problem((*path, "pattern"), f"{source.pattern!r} is not a regular expression: {error}")
     yield from _starting(source.starting, (*path, "from"))
     yield from _of_format(source.value, (*path, "value"), writes=False)
     if source.key.encoding in (Encoding.AVRO, Encoding.CSV):
@@ -130,11 +130,11 @@ def _of_source(source: Source, path: Path) -> Iterator[Problem]:
     if source.key.encoding is Encoding.JSON and source.key.schema is None:
         yield Problem((*path, "key"), "a JSON key needs a schema")
     if source.table and source.watermark is not None:
-        yield Problem((*path, "watermark"), "a table has no watermark: it is no stream")
+        yield Problem((*path, "watermark"), "a table has no watermark: it is not a stream")
     if source.table and source.starting != "earliest":
         yield Problem((*path, "from"), "a table is always read from its beginning")
     if source.watermark is not None and not _INTERVAL.fullmatch(source.watermark.delay):
-        yield Problem((*path, "watermark"), f"{source.watermark.delay!r} is no time such as '10 seconds'")
+        yield Problem((*path, "watermark"), f"{source.watermark.delay!r} is not a time such as '10 seconds'")
 
 
 def _starting(starting: str, path: Path) -> Iterator[Problem]:

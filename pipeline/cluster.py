@@ -1,4 +1,4 @@
-"""The broker as a pipeline sees it before and beside Spark: its topics, their ends, a group's offsets."""
+"""The broker as a pipeline sees it without Spark: its topics, their end offsets, a group's offsets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Final
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
-from pipeline.bounded import NoAnswerError, bounded
-from pipeline.checks import did_you_mean
-from pipeline.errors import PipelineError
-from pipeline.kafka_settings import for_librdkafka
-from pipeline.model import BadRecordsAction, Pipeline, Source, TopicSink
+from barnabas.pipeline.bounded import NoAnswerError, bounded
+from barnabas.pipeline.checks import did_you_mean
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.kafka_settings import for_librdkafka
+from barnabas.pipeline.model import BadRecordsAction, Pipeline, Source, TopicSink
 
 Offsets = dict[str, dict[int, int]]
 
@@ -33,7 +33,7 @@ _PASSING: Final = (
 
 
 class Cluster:
-    """Every question is bounded in time, and no answer is a sentence."""
+    """Every question has a time limit, and no answer becomes a readable error."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None, timeout: float = 10.0) -> None:
         self.bootstrap = bootstrap
@@ -52,7 +52,7 @@ class Cluster:
         except (KafkaException, NoAnswerError):
             raise PipelineError(
                 f"no broker answered at {self.bootstrap} within {self._timeout:g} s; start one (`barnabas serve`), or "
-                "correct `bootstrap` in the file (or --set bootstrap=HOST:PORT)"
+                "correct `bootstrap` in the file (or say -b HOST:PORT)"
             ) from None
         self.cluster_id = metadata.cluster_id or ""
         return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
@@ -95,7 +95,7 @@ class Cluster:
 
 
 def committed_offset(consumer: Consumer, topic: str, partition: int, seconds: float) -> int | None:
-    """One committed offset, through a consumer at read_committed: what is still undecided is waited for."""
+    """One committed offset, read at read_committed: waits for open transactions to be decided."""
     asked = [TopicPartition(topic, partition)]
     deadline = time.monotonic() + seconds
     while True:
@@ -106,7 +106,7 @@ def committed_offset(consumer: Consumer, topic: str, partition: int, seconds: fl
                 raise KafkaException(answer.error)
             return answer.offset if answer.offset >= 0 else None
         except KafkaException as error:
-            # A coordinator that is only just being found or made is no failure.
+            # A coordinator that is just being found or created is not a failure.
             if error.args[0].name() not in _PASSING or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
@@ -120,9 +120,9 @@ def topics_of(source: Source, known: Iterable[str]) -> list[str]:
 
 
 def with_every_partition(pipeline: Pipeline, topics: Mapping[str, int]) -> Pipeline:
-    """The same with an offset to start at for every partition, which Spark asks for: the earliest where none is given.
+    """The same with a start offset for every partition, which Spark requires: the earliest where none is given.
 
-    `topics` are those that the pipeline uses, with their numbers of partitions.
+    `topics` maps the topics that the pipeline uses to their numbers of partitions.
     """
     sources = [_with_every_partition(source, topics) for source in pipeline.sources]
     return replace(pipeline, sources=tuple(sources))
@@ -136,7 +136,7 @@ def _with_every_partition(source: Source, topics: Mapping[str, int]) -> Source:
     for topic, offsets in given.items():
         place = f"sources.{source.name}.from"
         if topic not in read:
-            raise PipelineError(f"{place}: {topic!r} is no topic of this source{did_you_mean(topic, read)}")
+            raise PipelineError(f"{place}: {topic!r} is not a topic of this source{did_you_mean(topic, read)}")
         for number in offsets:
             if int(number) >= topics[topic]:
                 raise PipelineError(f"{place}: the topic {topic!r} has no partition {number}; it has {topics[topic]}")
@@ -152,9 +152,9 @@ def _hint(topic: str, known: Iterable[str]) -> str:
 
 
 def check_topics(pipeline: Pipeline, cluster: Cluster, *, create: bool = True) -> dict[str, int]:
-    """The topics that the pipeline reads and writes, all there; sinks' topics are created if the file says how.
+    """The topics that the pipeline reads and writes, which all exist; sinks' topics are created if the file says how.
 
-    Without `create` those that would be created are among them, too.
+    Without `create`, topics that would be created are included.
     """
     known = cluster.topics()
     missing = []

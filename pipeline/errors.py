@@ -1,7 +1,7 @@
-"""What can go wrong with a pipeline, told to the person who runs it.
+"""What can go wrong with a pipeline, in words for the person who runs it.
 
-The text of a PipelineError says what to do about it. Java's own words about the matter, if there are any, are in the
-log file that the text names.
+The text of a PipelineError says what to do about it. Java's own output, if any, is in the log file that
+the text names.
 """
 
 
@@ -10,11 +10,11 @@ class PipelineError(Exception):
 
 
 class JavaMissing(PipelineError):
-    """There is no Java on this machine that Spark runs on, and none could be brought."""
+    """This machine has no Java that Spark runs on, and none could be provided."""
 
 
 class ConnectorMissing(PipelineError):
-    """Spark's Kafka connector is not here and could not be fetched."""
+    """Spark's Kafka connector is missing and could not be downloaded."""
 
 
 class SessionFailed(PipelineError):

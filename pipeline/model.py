@@ -1,7 +1,8 @@
 """A pipeline as plain data: sources, transformations, sinks, a checkpoint and a trigger.
 
-A file (`pipeline.file`) becomes these objects, and so may a few lines of Python: `pipeline.checks.problems_of` says
-what is wrong with one, `pipeline.running.run` runs it. Nothing here knows of Spark.
+A file becomes these objects (`barnabas.pipeline.file`), or a few lines of Python make them.
+`barnabas.pipeline.checks.problems_of` says what is wrong with one, and `barnabas.pipeline.running.run` runs it.
+Nothing here knows of Spark.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-# What every source's view has beside the columns of the value; `_headers` only where the source asks for headers.
-METADATA_COLUMNS = ("_key", "_topic", "_partition", "_offset", "_timestamp")
+# Which record a row of a source came from.
 POSITION_COLUMNS = ("_topic", "_partition", "_offset")
 
 
@@ -32,7 +32,7 @@ class Delivery(StrEnum):
 
 
 class Way(StrEnum):
-    """How exactly-once is reached; `auto` takes `per-task` where that is possible and `per-batch` elsewhere."""
+    """How exactly-once is achieved; `auto` uses `per-task` where possible and `per-batch` elsewhere."""
 
     AUTO = "auto"
     PER_TASK = "per-task"
@@ -69,7 +69,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Topics that become a view. A table has one row a key, the newest value; it is read anew for every batch."""
+    """Topics that become a view. A table has one row per key, the newest value; it is read again for every batch."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ Sink = TopicSink | ParquetSink | ConsoleSink
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When a batch starts: every `interval` (None: as soon as there is something), or once with all there is."""
+    """When a batch starts: every `interval` (None: as soon as there is something), or once with everything there is."""
 
     interval: str | None = None
     once: bool = False
@@ -178,7 +178,7 @@ class Pipeline:
     folder: Path = Path()  # where Python functions are looked up, and what relative paths are relative to
 
     def views(self) -> Iterator[str]:
-        """The names that SQL and sinks may refer to, in the order in which they come to be."""
+        """The names that SQL and sinks may refer to, in order of definition."""
         yield from (each.name for each in self.sources)
         yield from (each.name for each in self.transforms)
 

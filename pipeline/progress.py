@@ -1,4 +1,4 @@
-"""How a run is going: rows a second, batches and lag, live on a terminal and in plain lines elsewhere."""
+"""The progress of a run: rows per second, batches and lag, live on a terminal and in plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class QueryState:
 
 
 class Board:
-    """What is known of every query; told by Spark's listener and by our sinks, from threads of their own."""
+    """The state of every query, reported by Spark's listener and by our sinks from their own threads."""
 
     def __init__(self, changed: Callable[[QueryState], None] | None = None) -> None:
         self.states: dict[str, QueryState] = {}
@@ -71,7 +71,7 @@ class Board:
 
 
 class Progress(Protocol):
-    """What is used of Spark's StreamingQueryProgress."""
+    """The used part of Spark's StreamingQueryProgress."""
 
     @property
     def name(self) -> str | None: ...
@@ -125,7 +125,7 @@ class Display(Protocol):
 
 
 class PlainDisplay:
-    """A line a batch that had rows."""
+    """One line per batch that had rows."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""The streaming queries of a pipeline: one a sink, and one a source for its dead letters."""
+"""The streaming queries of a pipeline: one per sink, and one per source for its dead letters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
 
-from pipeline.checkpoint import Checkpoint, Identity
-from pipeline.connector import KAFKA_OPTIONS
-from pipeline.errors import PipelineError
-from pipeline.frames.encoding import encoded, has_position
-from pipeline.frames.plan import why_not_per_task
-from pipeline.frames.views import Views
-from pipeline.kafka_settings import for_java
-from pipeline.model import (
+from barnabas.pipeline.checkpoint import Checkpoint, Identity
+from barnabas.pipeline.connector import KAFKA_OPTIONS
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.frames.encoding import encoded, has_position
+from barnabas.pipeline.frames.plan import why_not_per_task
+from barnabas.pipeline.frames.views import Views
+from barnabas.pipeline.kafka_settings import for_java
+from barnabas.pipeline.model import (
     BadRecordsAction,
     ConsoleSink,
     Delivery,
@@ -33,11 +33,11 @@ from pipeline.model import (
     Trigger,
     Way,
 )
-from pipeline.sinks.console import show_batch
-from pipeline.sinks.dead_letters import dead_letters
-from pipeline.sinks.topic_per_batch import BatchWriter
-from pipeline.sinks.topic_per_task import write_batch
-from pipeline.sinks.transactions import Target
+from barnabas.pipeline.sinks.console import show_batch
+from barnabas.pipeline.sinks.dead_letters import dead_letters
+from barnabas.pipeline.sinks.topic_per_batch import BatchWriter
+from barnabas.pipeline.sinks.topic_per_task import write_batch
+from barnabas.pipeline.sinks.transactions import Target
 
 _DEAD_LETTERS: Final = "dead-letters"
 
@@ -46,7 +46,7 @@ Wrote = Callable[[str, int], None]  # (query, rows)
 
 @dataclass(frozen=True)
 class Query:
-    """What will run: `how` is for people, `start` begins it, `close` comes after its end."""
+    """A query to run: `how` is a description, `start` starts it, `close` is called after its end."""
 
     name: str
     view: str
@@ -71,7 +71,7 @@ def _nothing() -> None:
 
 
 class Queries:
-    """Makes them. `wrote` hears of rows written by sinks of ours; `failures` has what these raised, by query."""
+    """Creates them. `wrote` is told of rows written by our sinks; `failures` holds what these raised, by query."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Queries:
     def _at_least_once(self, sink: TopicSink, frame: DataFrame) -> Query:
         rows = encoded(frame, sink).drop("_topic", "_partition", "_offset")
         options = for_java(self._pipeline.bootstrap, self._pipeline.kafka)
-        # Spark passes what is for consumers only to consumers, by its own list; ours are for reading.
+        # Spark passes consumer settings only to consumers, by its own list; these are for reading.
         options = {name: value for name, value in options.items() if name not in KAFKA_OPTIONS}
 
         def attach(writer: DataStreamWriter) -> DataStreamWriter:
@@ -212,7 +212,7 @@ class Queries:
         return Target(pipeline.bootstrap, dict(pipeline.kafka), query, sink.topic, sink.transaction_timeout)
 
     def _staging(self, sink: TopicSink) -> Path | None:
-        """Where large batches wait: the folder that the file names, or beside a checkpoint that is on this machine."""
+        """Where large batches are staged: the folder that the file names, or beside a local checkpoint."""
         if sink.staging is not None:
             return Path(sink.staging)
         return self._checkpoint.local / "staging" if self._local and self._checkpoint.local is not None else None

@@ -19,16 +19,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
-from pipeline.checkpoint import Checkpoint, Identity
-from pipeline.checks import problems_of
-from pipeline.cluster import Cluster, check_topics, with_every_partition
-from pipeline.errors import PipelineError
-from pipeline.explaining import explained
-from pipeline.frames.views import build
-from pipeline.model import Pipeline
-from pipeline.progress import Board, Display, Listener, LiveDisplay, PlainDisplay, QueryState
-from pipeline.queries import Queries, Query
-from pipeline.session import is_submitted, log_file, session_for_run, ship
+from barnabas.pipeline.checkpoint import Checkpoint, Identity
+from barnabas.pipeline.checks import problems_of
+from barnabas.pipeline.cluster import Cluster, check_topics, with_every_partition
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.failures import explained
+from barnabas.pipeline.frames.views import build
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.progress import Board, Display, Listener, LiveDisplay, PlainDisplay, QueryState
+from barnabas.pipeline.queries import Queries, Query
+from barnabas.pipeline.session import is_submitted, log_file, session_for_run, ship
 
 _LAST_BATCH = 10.0  # seconds that a batch under way gets when the pipeline is stopped
 

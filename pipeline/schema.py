@@ -1,6 +1,6 @@
 """Schemas as Spark writes them (`id INT NOT NULL, tags ARRAY<STRING>`), parsed without Spark.
 
-So a file's mistakes are found before a JVM is started, and a record that does not fit can be told why (`misfit`).
+So mistakes in a file are found before a JVM starts, and `misfit` can explain why a record does not fit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 # A type's name -> the Python types that JSON gives for a value of it.
 _SIMPLE: Final[dict[str, tuple[type, ...]]] = {
-    "STRING": (str, int, float, bool, dict, list),  # Spark keeps the text of whatever stands there
+    "STRING": (str, int, float, bool, dict, list),  # Spark keeps the text of any value
     "VARCHAR": (str, int, float, bool, dict, list),
     "CHAR": (str, int, float, bool, dict, list),
     "BOOLEAN": (bool,),
@@ -53,7 +53,7 @@ _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([A-Za-z_][A-Za-z_0-9]*)|(\d
 
 
 class SchemaError(ValueError):
-    """Text that is no schema; the message says where."""
+    """Text that is not a schema; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +184,20 @@ def _shown(token: str | None) -> str:
 def bytes_of_nulls(avro: str) -> bytes | None:
     """How Avro writes a record of this schema whose fields are all null; None if a field cannot be null.
 
-    That is the branch of null in each field's union, of which there are fewer than 64: one byte each.
+    That is the null branch of each field's union: one byte each, since unions have fewer than 64 branches.
     """
     written = bytearray()
     for field in json.loads(avro)["fields"]:
         kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
         if "null" not in kinds:
             return None
-        if isinstance(field["type"], list):  # a plain null takes no room at all
+        if isinstance(field["type"], list):  # a plain null takes no bytes
             written.append(kinds.index("null") << 1)
     return bytes(written)
 
 
 def misfit(value: Any, fields: tuple[Field, ...]) -> str | None:
-    """Why a decoded JSON value is no row of these columns; None if it fits."""
+    """Why a decoded JSON value is not a row of these columns; None if it fits."""
     if not isinstance(value, dict):
         return f"a JSON object is expected, and this is {_kind(value)}"
     return _misfit_fields(value, fields, "")

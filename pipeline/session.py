@@ -3,7 +3,7 @@
     spark = spark_session(master="local[2]", settings={"spark.sql.shuffle.partitions": "4"})
     read_topic(spark, "orders", bootstrap="127.0.0.1:9092").show()
 
-What Java prints, and Spark logs, goes to a file (`log_file(spark)`), so that a terminal stays for what matters.
+Output of Java and Spark's log go to a file (`log_file(spark)`), not to the terminal.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pipeline.cache import cache_directory
-from pipeline.connector import jars, with_default_packages
-from pipeline.errors import PipelineError, SessionFailed
-from pipeline.explaining import append_to_log, gist
-from pipeline.java import java_home
-from pipeline.segments.source import SegmentDataSource
+from barnabas.pipeline.cache import cache_directory
+from barnabas.pipeline.connector import jars, with_default_packages
+from barnabas.pipeline.errors import PipelineError, SessionFailed
+from barnabas.pipeline.failures import append_to_log, gist
+from barnabas.pipeline.java import java_home
+from barnabas.pipeline.segments.source import SegmentDataSource
 
 LOG_SETTING: Final = "spark.barnabas.log"
 
@@ -40,24 +40,24 @@ DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # A Python worker that crashes says where.
+    # Makes a crashing Python worker say where.
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 
-# Where driver and executors are one process, whatever the machine's name resolves to is of no concern, and 200
-# partitions after every shuffle are only overhead.
+# Where driver and executors are one process, the machine's host name does not matter, and 200 partitions after every
+# shuffle are only overhead.
 LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
 
-# The packages that executors of a cluster need and may not have.
-_SHIPPED: Final = ("pipeline", "protocol")
+# The parts of `barnabas` that executors of a cluster need and may not have.
+_SHIPPED: Final = ("__init__.py", "pipeline", "protocol")
 
 
-# The contexts that were started for runs of pipelines, and how many of these are under way in each.
+# The contexts that were started for runs of pipelines, and how many runs use each.
 _runs: dict[SparkContext, int] = {}
 _one_at_a_time = threading.RLock()
 _log_of_java: Path | None = None
@@ -70,11 +70,10 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
     log: Path | str | None = None,
 ) -> SparkSession:
-    """Start Spark, or give the session that this process has already. One whose Java has died is replaced.
+    """Start Spark, or return the session that this process already has. A session whose Java has died is replaced.
 
     `master` is `local[*]` unless it is given here, in the settings or by spark-submit. `settings` are Spark's own and
-    go over our defaults. `log` is the file for what Java prints; without it, a new one in the folder for temporary
-    files.
+    override our defaults. `log` is the file for Java's output; by default a new temporary file.
     """
     with _one_at_a_time:
         spark = current_session()
@@ -103,27 +102,27 @@ def session_for_run(app: str, *, master: str | None, settings: Mapping[str, str]
                 _runs[context] -= 1
                 if _runs[context] == 0:
                     del _runs[context]
-                    with suppress(Exception), warnings.catch_warnings():  # Java may be gone, and that was told
+                    with suppress(Exception), warnings.catch_warnings():  # Java may be gone, which was already reported
                         warnings.simplefilter("ignore")
                         spark.stop()
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit started this process, and with it has chosen where Spark runs."""
+    """Whether spark-submit started this process and so decides where Spark runs."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def current_session() -> SparkSession | None:
-    """The session that this process has, whichever thread has made it, if its Java is alive."""
+    """The session of this process, whichever thread created it, if its Java is alive."""
     _forget_dead_java()
     if SparkContext._active_spark_context is None:
         return None
-    # The active one is a matter of threads; the other is the process's first.
+    # The active session is per thread; the default one is the process's first.
     return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
 def _forget_dead_java() -> None:
-    """Let go of a Java that has ended, and of a context that it has stopped: pyspark would hold on to them for good."""
+    """Drop a Java that has ended and its stopped context: pyspark would keep them for ever."""
     gateway, context = SparkContext._gateway, SparkContext._active_spark_context
     if gateway is None:
         return
@@ -150,7 +149,7 @@ def _start(app: str, master: str | None, own: dict[str, str], log: Path | str | 
     submitted = is_submitted()
     if master is None and not submitted:
         master = own.get("spark.master", "local[*]")
-    # Spark starts its Python workers with the python of the path, which may be another one.
+    # Otherwise Spark starts its Python workers with the python on the path, which may be another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False)
     conf.setAppName(app)
@@ -163,14 +162,14 @@ def _start(app: str, master: str | None, own: dict[str, str], log: Path | str | 
         if not submitted:
             _launch(conf, own, Path(log) if log is not None else None)
         context = SparkContext.getOrCreate(conf)
-        # The server to which Java tells of accumulators would print a trace when Java's end of the line goes.
+        # The server that receives Java's accumulator updates would print a traceback when Java disconnects.
         context._accumulatorServer.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
         spark = SparkSession.builder.getOrCreate()
         register(spark)
         return spark
     except PipelineError:
         raise
-    except Exception as error:  # Py4J passes on whatever Java throws
+    except Exception as error:  # Py4J re-raises whatever Java throws
         text = f"{type(error).__name__}: {error}"
         if SparkContext._active_spark_context is not None:
             SparkContext._active_spark_context.stop()
@@ -186,11 +185,11 @@ def _start(app: str, master: str | None, own: dict[str, str], log: Path | str | 
 
 
 def _launch(conf: SparkConf, own: Mapping[str, str], log: Path | None) -> None:
-    """Start the JVM of this process, with its output in a file. A process has one, also for several sessions."""
+    """Start the JVM of this process, with its output in a file. A process has one JVM, even for several sessions."""
     global _log_of_java
     needed = [str(jar) for jar in jars(with_default_packages(own.get("spark.jars.packages", "")), own)]
     conf.set("spark.jars", ",".join(filter(None, [*needed, own.get("spark.jars", "")])))
-    # They are all there; spark-submit need not look for them again.
+    # The jars are all there; spark-submit need not resolve them again.
     conf.set("spark.jars.packages", "")
     if SparkContext._gateway is not None:
         if _log_of_java is not None:
@@ -220,7 +219,7 @@ def log_file(spark: SparkSession) -> str | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Teach a session, also one that was started otherwise, the `barnabas` format."""
+    """Register the `barnabas` format in a session, including one that was started elsewhere."""
     ship(spark.sparkContext)
     spark.dataSource.register(SegmentDataSource)
 
@@ -228,7 +227,7 @@ def register(spark: SparkSession) -> None:
 def ship(context: SparkContext) -> None:
     """Send the packages that executors import to a cluster, whose machines may not have them."""
     if not _is_local(context.master or ""):
-        # Its name tells its contents. So it is sent once, and another Barnabas's never meets it under the same name.
+        # Its name contains a hash of its content, so it is sent once and never collides with another version's.
         archive = shipped_packages()
         if archive.name not in (context._python_includes or ()):
             context.addPyFile(str(archive))
@@ -239,15 +238,16 @@ def _is_local(master: str) -> bool:
 
 
 def shipped_packages() -> Path:
-    """A zip of the packages that executors import."""
+    """A zip of what executors import of `barnabas`."""
     root = Path(__file__).parent.parent
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in _SHIPPED:
-            for file in sorted((root / package).rglob("*")):
+        for part in _SHIPPED:
+            for file in sorted((root / part).rglob("*")) if (root / part).is_dir() else [root / part]:
                 if file.is_file() and "__pycache__" not in file.parts:
-                    # Without its time: the same contents are the same archive.
-                    archive.writestr(zipfile.ZipInfo(file.relative_to(root).as_posix()), file.read_bytes())
+                    # Without a time stamp: the same content gives the same archive.
+                    name = f"barnabas/{file.relative_to(root).as_posix()}"
+                    archive.writestr(zipfile.ZipInfo(name), file.read_bytes())
     digest = hashlib.sha256(content.getvalue()).hexdigest()[:12]
     path = cache_directory() / "shipped" / f"barnabas-{digest}.zip"
     if not path.exists():

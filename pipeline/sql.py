@@ -1,7 +1,7 @@
-"""What can be said of a query without Spark: whether it is closed in itself, and which views it reads.
+"""Checks a query without Spark: are quotes and parentheses balanced, and which views does it read?
 
-Spark's own parser has the last word before anything runs; this finds the common slips before a JVM is started, and
-never objects to what Spark would take.
+Spark's own parser has the last word before anything runs. This finds common mistakes before a JVM starts, and never
+rejects what Spark would accept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(
 )
 _OPENERS: Final = {")": "(", "]": "[", "}": "{"}
 _BEGINNINGS: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("}
-# FROM also stands inside calls such as extract(year FROM t) and trim(x FROM y).
+# FROM also occurs inside calls such as extract(year FROM t) and trim(x FROM y).
 _CALLS_WITH_FROM: Final = {"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY", "DISTINCT"}
 
 
@@ -60,7 +60,7 @@ class SqlProblem:
 
 
 def problem_of(sql: str) -> SqlProblem | None:
-    """A quote or parenthesis that is not closed, or a text that is no query at all."""
+    """An unclosed quote or parenthesis, or a text that is not a query."""
     tokens = list(_tokens(sql))
     if not tokens:
         return SqlProblem("the query is empty", 0)
@@ -81,7 +81,7 @@ def problem_of(sql: str) -> SqlProblem | None:
 
 
 def references(sql: str) -> list[Token]:
-    """The names that stand where views stand (after FROM, JOIN and commas between them), without WITH's own."""
+    """The names in the places of views (after FROM, JOIN and commas between them), without those that WITH defines."""
     tokens = list(_tokens(sql))
     own = {
         _name(tokens[i]).lower()
@@ -120,7 +120,7 @@ def _table_tokens(tokens: list[Token]) -> Iterator[Token]:
             expecting = True
         elif expecting:
             expecting = False
-            # A name with dots is a table of a catalog, one with parentheses a function: both are Spark's to know.
+            # A name with dots is a table in a catalog, one with parentheses a function: both are left to Spark.
             if (
                 token.kind in ("word", "quoted")
                 and after not in (".", "(")

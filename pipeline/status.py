@@ -9,15 +9,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.checkpoint import Checkpoint, Identity
-from pipeline.cluster import Cluster, Offsets
-from pipeline.errors import PipelineError
-from pipeline.model import Pipeline
+from barnabas.pipeline.checkpoint import Checkpoint, Identity
+from barnabas.pipeline.cluster import Cluster, Offsets
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.model import Pipeline
 
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """`reached` are the offsets after the last batch that is done, `marker` those that exactly-once sinks noted."""
+    """`reached` has the offsets after the last finished batch, `marker` those that exactly-once sinks committed."""
 
     name: str
     batch: int | None
@@ -39,7 +39,7 @@ def status(pipeline: Pipeline) -> list[QueryStatus]:
     if checkpoint.local is None:
         raise PipelineError(
             f"the checkpoint {pipeline.checkpoint} is not among this machine's files; `barnabas pipeline explain` "
-            "looks at it through Spark"
+            "reads it through Spark"
         )
     identity = checkpoint.identity()
     if identity is None:
@@ -69,7 +69,7 @@ def last_batch(folder: Path) -> int | None:
 
 
 def offsets_of(file: Path) -> Offsets:
-    """The offsets in a file of Spark's offset log: a version, metadata, then a line of JSON for every source."""
+    """The offsets in a file of Spark's offset log: a version, metadata, then one line of JSON per source."""
     try:
         lines = file.read_text().splitlines()
     except OSError:

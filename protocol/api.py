@@ -1,4 +1,4 @@
-"""The APIs: their keys, and the messages that belong to each."""
+"""The APIs: their keys and their messages."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from enum import IntEnum
 from functools import cache
 from importlib import import_module
 
-from protocol.schema import Message
+from barnabas.protocol.schema import Message
 
 
 class ApiKey(IntEnum):
-    """The number that a request's header begins with. A name in lower case is the API's module in protocol.messages."""
+    """The number at the start of a request's header. The lower-case name is the API's module in `messages`."""
 
     PRODUCE = 0
     FETCH = 1
     LIST_OFFSETS = 2
     METADATA = 3
+    LEADER_AND_ISR = 4
+    STOP_REPLICA = 5
+    UPDATE_METADATA = 6
+    CONTROLLED_SHUTDOWN = 7
     OFFSET_COMMIT = 8
     OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
@@ -61,12 +65,14 @@ class ApiKey(IntEnum):
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_QUORUM = 55
+    ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     UNREGISTER_BROKER = 64
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     GET_TELEMETRY_SUBSCRIPTIONS = 71
@@ -107,7 +113,9 @@ def response_type(key: ApiKey) -> type[Message]:
 
 
 def _message(key: ApiKey, kind: str) -> type[Message]:
-    message: type[Message] = getattr(import_module(f"protocol.messages.{key.name.lower()}"), key.api_name + kind)
+    message: type[Message] = getattr(
+        import_module(f"barnabas.protocol.messages.{key.name.lower()}"), key.api_name + kind
+    )
     return message
 
 
@@ -116,7 +124,7 @@ def request_header_version(key: ApiKey, version: int) -> int:
 
 
 def response_header_version(key: ApiKey, version: int) -> int:
-    # A client that asks for ApiVersions does not know yet what the broker speaks, so the answer's header stays plain.
+    # A client that sends ApiVersions does not know the broker's versions yet, so the response header is never flexible.
     if key == ApiKey.API_VERSIONS:
         return 0
     return 1 if version in request_type(key).flexible else 0

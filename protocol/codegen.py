@@ -1,4 +1,4 @@
-"""What the generators of decoders and encoders share: a page of source being written, and how it is compiled."""
+"""Shared by the decoder and encoder generators: building source code and compiling it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Final
 
-from protocol.schema import Field, Message, StructType, WireType, wire_types
+from barnabas.protocol.schema import Field, Message, StructType, WireType, wire_types
 
-# Arrays of fewer numbers than this get a struct made beforehand. Lists of replicas are the common case.
+# How many elements one piece has, where messages are decoded or encoded in pieces.
+ELEMENTS_PER_PIECE: Final = 1000
+# Arrays of fewer numbers than this use a prebuilt struct. Replica lists are the common case.
 _FEW: Final = 8
 
 
 class Source:
-    """Lines of Python under way, and the objects that they name."""
+    """Python source under construction, and the objects that it refers to."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.lines: list[str] = []
@@ -33,18 +35,18 @@ class Source:
         self._indent -= 1
 
     def local(self, stem: str) -> str:
-        """A variable name that nothing else in this function has."""
+        """A variable name that is unique in this function."""
         self._serial += 1
         return f"{stem}{self._serial}"
 
     def struct_method(self, method: str, codes: str) -> str:
-        """The name of `pack` or `unpack_from` of a struct with these codes."""
+        """The name of the `pack` or `unpack_from` method of a struct with these codes."""
         name = f"{method}_{codes.replace('?', 'bool')}"
         self.names.setdefault(name, getattr(Struct(">" + codes), method))
         return name
 
     def counted_method(self, method: str, code: str) -> str:
-        """An expression for `pack` or `unpack_from` of a struct with this code `n` times."""
+        """An expression for the `pack` or `unpack_from` method of a struct that repeats this code `n` times."""
         name = f"{method}_some_{code.replace('?', 'bool')}"
         self.names.setdefault(name, [getattr(Struct(f">{n}{code}"), method) for n in range(_FEW)])
         self.names["Struct"] = Struct
@@ -56,7 +58,7 @@ class Source:
 
 
 class Layout:
-    """A struct as one version of one message has it: which fields are in line, which are tagged, which are absent."""
+    """The layout of a struct in one version of a message: which fields are inline, tagged or absent."""
 
     def __init__(self, struct: StructType, version: int, flexible: bool) -> None:
         types = wire_types(struct)
@@ -70,12 +72,12 @@ class Layout:
 
 
 def is_number(wire_type: Any) -> bool:
-    """Whether one letter stands for it in a struct, so that an array of them is one struct too."""
+    """Whether struct has a one-letter code for it, so that an array of them is a single struct."""
     return isinstance(wire_type, WireType) and len(wire_type.code) == 1
 
 
 def default_of(spec: Field, wire_type: Any) -> Any:
-    """A field's default; Kafka's zero value of its type where it declares none."""
+    """A field's default, or Kafka's zero value for its type if it declares none."""
     if not spec.required:
         return spec.default
     if isinstance(wire_type, WireType):
@@ -89,7 +91,7 @@ def is_flexible(message: type[Message], version: int) -> bool:
 
 
 def least_size(wire_type: Any, version: int, flexible: bool) -> int:
-    """The fewest bytes that a value can take: what a count from the wire is checked against."""
+    """The smallest encoded size of a value. Counts from the wire are checked against it."""
     if isinstance(wire_type, WireType):
         return wire_type.size or (1 if flexible else 2 if wire_type.name == "string" else 4)
     if isinstance(wire_type, list):

@@ -1,7 +1,7 @@
-"""What consumers tell each other through JoinGroup and SyncGroup, which a broker passes on unread.
+"""What consumers send each other through JoinGroup and SyncGroup. The broker passes it on unread.
 
-Both stand behind the number of their version. A later version only appends fields, so whoever meets one that is newer
-than the newest known here reads it as that one and leaves the rest.
+Each message follows its version number. Later versions only append fields, so a message newer than the newest version
+known here is read as that version, and the rest is ignored.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from typing import Final, TypeVar
 
-from protocol.decoder import decoder
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.schema import Bytes, Int32, Message, String, Struct, field
+from barnabas.protocol.decoder import decoder
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import Bytes, Int32, Message, String, Struct, field
 
 M = TypeVar("M", bound=Message)
 
@@ -42,7 +42,7 @@ def with_version(message: Message, version: int) -> bytes:
 
 
 def read_with_version(message: type[M], data: bytes) -> M:
-    """What `with_version` wrote, here or elsewhere; ProtocolError if it is nothing of the kind."""
+    """Decode what `with_version`, or another client, wrote. Raises ProtocolError if it is malformed."""
     if len(data) < _VERSION.size:
         raise ProtocolError(f"{message.__name__}: {len(data)} bytes are too few for its version")
     (version,) = _VERSION.unpack_from(data)

@@ -1,30 +1,38 @@
-"""Decoders: for each message and version, one function of straight-line code over a buffer, written on first use.
+"""Decoders: one function of straight-line code per message and version, generated on first use.
 
-Every length and count is checked against what is left before anything is made of it, so the memory that a decode takes
-is bounded by the size of its input. Whatever is wrong with the bytes raises ProtocolError.
+Every length and count is checked against the remaining bytes before anything is allocated, so the size of the input
+bounds the memory that decoding takes. Malformed input raises ProtocolError.
+
+An object may take a hundred times the memory of the one or two bytes that it was on the wire. A second form of each
+decoder, for requests, works in pieces and accepts at most MOST_ELEMENTS per message.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from protocol.codegen import Layout, Source, default_of, is_flexible, is_number, least_size
-from protocol.errors import ProtocolError
-from protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
-from protocol.varint import Buffer, read_uvarint
+from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, Layout, Source, default_of, is_flexible, is_number, least_size
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
+from barnabas.protocol.varint import Buffer, read_uvarint
 
 M = TypeVar("M", bound=Message)
 Decoder = Callable[[Buffer, int], tuple[M, int]]
 
-# A compact length could say more, but a string is what a plain version can carry too.
+Pieces = Generator[None, None, tuple[M, int]]
+DecoderInPieces = Callable[[Buffer, int], Pieces[M]]
+
+# The limit for all arrays of a message together. No client names as many things in one request.
+MOST_ELEMENTS: Final = 100_000
+# A compact length could be larger, but Kafka limits strings to what the non-compact encoding can hold.
 LONGEST_STRING: Final = 32767
 
 
 def decode(message: type[M], version: int, buf: Buffer) -> M:
-    """Decode a buffer that holds this message and nothing more."""
+    """Decode a buffer that holds exactly this message."""
     value, pos = decoder(message, version)(buf, 0)
     if pos != len(buf):
         raise ProtocolError(f"{message.__name__} v{version}: {len(buf) - pos} bytes too many")
@@ -32,16 +40,22 @@ def decode(message: type[M], version: int, buf: Buffer) -> M:
 
 
 def decoder(message: type[M], version: int) -> Decoder[M]:
-    """The function that decodes `message` at a position and returns it with the position after it.
+    """A function that decodes `message` at a position and returns it with the position after it.
 
-    Strings are copied out; records are views into the buffer if it is a memoryview.
+    Strings are copied; records are views into the buffer if it is a memoryview.
     """
-    made: Decoder[M] = _make_decoder(message, version)
+    made: Decoder[M] = _make_decoder(message, version, in_pieces=False)
+    return made
+
+
+def decoder_in_pieces(message: type[M], version: int) -> DecoderInPieces[M]:
+    """The same as a generator that yields after every ELEMENTS_PER_PIECE and returns what the decoder returns."""
+    made: DecoderInPieces[M] = _make_decoder(message, version, in_pieces=True)
     return made
 
 
 @cache
-def _make_decoder(message: type[Message], version: int) -> Decoder[Any]:
+def _make_decoder(message: type[Message], version: int, *, in_pieces: bool) -> Any:
     write = Source(
         {
             "new": object.__new__,
@@ -56,16 +70,21 @@ def _make_decoder(message: type[Message], version: int) -> Decoder[Any]:
     title = f"{message.__name__} v{version}"
     with write.block("def decode(buf, pos):"):
         write("size = len(buf)")
+        if in_pieces:
+            write(f"left = {MOST_ELEMENTS}")
+            write(f"piece = {ELEMENTS_PER_PIECE}")
         with write.block("try:"):
-            target = _Writer(write, version, flexible).struct(message)
+            target = _Writer(write, version, flexible, in_pieces).struct(message)
             write(f"return {target}, pos")
         with write.block("except FAULTS as fault:"):
             write(f"raise bad({title!r}, pos, fault) from None")
-    return write.compile("decode", f"<decoder of {title}>")  # type: ignore[no-any-return]
+            if in_pieces:
+                write("yield")  # which makes it a generator, also where there are no arrays
+    return write.compile("decode", f"<decoder of {title}>")
 
 
 def skip_tagged_fields(buf: Buffer, pos: int, count: int) -> int:
-    """Pass over tagged fields that this version does not know. Their tags must rise."""
+    """Skip tagged fields that this version does not know. Their tags must be in ascending order."""
     last_tag = -1
     for _ in range(count):
         tag, pos = read_uvarint(buf, pos)
@@ -88,18 +107,19 @@ def _bad(title: str, pos: int, fault: Exception) -> ProtocolError:
 class _Writer:
     """Writes the body of one decoder.
 
-    Reads of a fixed size wait, so that those that stand together are made by one unpack; `_flush` writes it. Nothing
-    may wait when the position moves in another way, when a branch begins or ends, or when a value is used.
+    Fixed-size reads are collected so that one unpack covers adjacent ones; `_flush` writes it. Nothing may be pending
+    when the position moves in another way, when a branch begins or ends, or when a value is used.
     """
 
-    def __init__(self, write: Source, version: int, flexible: bool) -> None:
+    def __init__(self, write: Source, version: int, flexible: bool, in_pieces: bool) -> None:
         self.write = write
         self.version = version
         self.flexible = flexible
+        self.in_pieces = in_pieces
         self._waiting: list[tuple[str, str, int]] = []
 
     def struct(self, struct_type: StructType) -> str:
-        """Write reading a struct, and return the variable that holds it."""
+        """Write the code that reads a struct, and return the variable that holds it."""
         write = self.write
         layout = Layout(struct_type, self.version, self.flexible)
         target = write.local("o")
@@ -137,7 +157,7 @@ class _Writer:
         self._waiting = []
 
     def value(self, wire_type: Any, into: str, nullable: bool, compactable: bool = True) -> None:
-        """Write reading a value and assigning it to `into`."""
+        """Write the code that reads a value and assigns it to `into`."""
         if isinstance(wire_type, list):
             self._array(wire_type[0], into, nullable)
         elif isinstance(wire_type, StructType):
@@ -148,7 +168,7 @@ class _Writer:
             self._sized(wire_type, into, nullable, self.flexible and compactable)
 
     def _length(self, compact: bool, wire_type: WireType | None, nullable: bool, into: str) -> None:
-        """Write reading a length or count into `n`, and the branch for null; the caller opens the other branch."""
+        """Write the code that reads a length or count into `n`, and the null branch. The caller opens the other one."""
         write = self.write
         what = f"a {wire_type.name} field" if wire_type else "an array"
         wrong = f"raise ProtocolError(f'{what} has length {{n}} at byte {{pos}}')"
@@ -157,7 +177,7 @@ class _Writer:
             self._flush()
             with write.block("if n > 127:"):
                 write("second = buf[pos]")
-                with write.block("if second < 128:"):  # the common case is worth more than a call
+                with write.block("if second < 128:"):  # inlined: two bytes are the common case
                     write("n += (second << 7) - 128")
                     write("pos += 1")
                 with write.block("else:"):
@@ -196,6 +216,10 @@ class _Writer:
         with write.block("else:"):
             with write.block(f"if n * {least_size(element, self.version, self.flexible)} > size - pos:"):
                 write("raise IndexError")
+            if self.in_pieces:
+                write("left -= n")
+                with write.block("if left < 0:"):
+                    write(f"raise ProtocolError('more than {MOST_ELEMENTS} elements in one message')")
             if is_number(element):
                 write(f"{into} = list({write.counted_method('unpack_from', element.code)}(buf, pos))")
                 write(f"pos += n * {element.size}")
@@ -204,6 +228,11 @@ class _Writer:
             write(f"{into} = {items} = []")
             with write.block("for _ in range(n):"):
                 write(f"{items}.append({self._element(element)})")
+                if self.in_pieces:
+                    write("piece -= 1")
+                    with write.block("if not piece:"):
+                        write(f"piece = {ELEMENTS_PER_PIECE}")
+                        write("yield")
 
     def _element(self, wire_type: Any) -> str:
         if isinstance(wire_type, StructType):

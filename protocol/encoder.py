@@ -1,24 +1,33 @@
-"""Encoders: for each message and version, one function of straight-line code, written on first use."""
+"""Encoders: one function of straight-line code per message and version, generated on first use.
+
+A second form of each, for answers that may be long, works in pieces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, Final
 
-from protocol.codegen import Layout, Source, default_of, is_flexible, is_number
-from protocol.schema import RECORDS, STRING, Message, Splice, StructType, WireType
-from protocol.varint import uvarint
+from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, Layout, Source, default_of, is_flexible, is_number
+from barnabas.protocol.schema import RECORDS, STRING, Message, Splice, StructType, WireType
+from barnabas.protocol.varint import uvarint
 
-# Where records that are not copied belong: a position in the output, and what goes there.
+# Records that are not copied: their position in the output, and the records themselves.
 Splices = list[tuple[int, Splice]]
 Encoder = Callable[[Any, bytearray, Splices], None]
+EncoderInPieces = Callable[[Any, bytearray, Splices], Generator[None, None, None]]
 
 _IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
+# Error messages quote names, which may be as long as the longest string. Messages that are too long to read are cut;
+# otherwise they might not even fit into their field.
+_ERROR_MESSAGE: Final = "error_message"
+_LONGEST_ERROR_MESSAGE: Final = 1000
+
 
 def encode(message: Message, version: int) -> bytes:
-    """Encode a message whose records, if it has any, are in memory."""
+    """Encode a message whose records, if any, are in memory."""
     out = bytearray()
     splices: Splices = []
     encoder(type(message), version)(message, out, splices)
@@ -27,17 +36,38 @@ def encode(message: Message, version: int) -> bytes:
     return bytes(out)
 
 
-@cache
 def encoder(message: type[Message], version: int) -> Encoder:
-    """The function that appends `message` to a bytearray, and notes in a list where its splices belong."""
-    write = Source({"uvarint": uvarint, "put_records": _put_records})
+    """A function that appends `message` to a bytearray, and adds its splices to a list."""
+    made: Encoder = _make_encoder(message, version, in_pieces=False)
+    return made
+
+
+def encoder_in_pieces(message: type[Message], version: int) -> EncoderInPieces:
+    """The same as a generator that yields after every ELEMENTS_PER_PIECE."""
+    made: EncoderInPieces = _make_encoder(message, version, in_pieces=True)
+    return made
+
+
+@cache
+def _make_encoder(message: type[Message], version: int, *, in_pieces: bool) -> Any:
+    write = Source({"uvarint": uvarint, "put_records": _put_records, "readable": _readable})
     flexible = is_flexible(message, version)
     with write.block("def encode(o, out, splices):"):
-        writer = _Writer(write, version, flexible)
+        if in_pieces:
+            write(f"piece = {ELEMENTS_PER_PIECE}")
+        writer = _Writer(write, version, flexible, in_pieces)
         writer.struct(message, "o", "out")
         writer.flush("out")
         write("return None")
-    return write.compile("encode", f"<encoder of {message.__name__} v{version}>")  # type: ignore[no-any-return]
+        if in_pieces:
+            write("yield")  # which makes it a generator, also where there are no arrays
+    return write.compile("encode", f"<encoder of {message.__name__} v{version}>")
+
+
+def _readable(message: str | None) -> str | None:
+    if message is None or len(message) <= _LONGEST_ERROR_MESSAGE:
+        return message
+    return message[: _LONGEST_ERROR_MESSAGE - 3] + "..."
 
 
 def _put_records(out: bytearray, splices: Splices, records: Any, compact: bool) -> None:
@@ -53,13 +83,14 @@ def _put_records(out: bytearray, splices: Splices, records: Any, compact: bool) 
 class _Writer:
     """Writes the body of one encoder: lines that append the value of an expression to `out`.
 
-    What has a fixed size waits, as (struct's letter, expression), so that what stands together is packed by one call.
+    Fixed-size values are collected as (struct code, expression), so that one call packs adjacent ones.
     """
 
-    def __init__(self, write: Source, version: int, flexible: bool) -> None:
+    def __init__(self, write: Source, version: int, flexible: bool, in_pieces: bool) -> None:
         self.write = write
         self.version = version
         self.flexible = flexible
+        self.in_pieces = in_pieces
         self._waiting: list[tuple[str, str]] = []
 
     def struct(self, struct_type: StructType, source: str, out: str) -> None:
@@ -67,7 +98,10 @@ class _Writer:
         for name in layout.in_line:
             spec = struct_type.fields[name]
             nullable = self.version in spec.nullable
-            self.value(layout.types[name], f"{source}.{name}", nullable, out, spec.compactable)
+            value = f"{source}.{name}"
+            if name.endswith(_ERROR_MESSAGE):
+                value = f"readable({value})"
+            self.value(layout.types[name], value, nullable, out, spec.compactable)
         if self.flexible:
             self._tagged(layout, source, out)
 
@@ -79,7 +113,7 @@ class _Writer:
         return waiting
 
     def _pack(self, parts: list[tuple[str, str]], out: str) -> None:
-        """`x` is struct's letter for a zero byte, which takes no value."""
+        """`x` is the struct code for a zero byte, which takes no value."""
         codes = "".join(code for code, _ in parts)
         if codes in ("B", "x"):
             self.write(f"{out}.append({parts[0][1] or 0})")
@@ -129,7 +163,7 @@ class _Writer:
             write(f"{out} += {value}")
 
     def _length(self, compact: bool, code: str, out: str) -> None:
-        """Write `n`, with what waits before it."""
+        """Write `n`, together with the pending values before it."""
         write = self.write
         waiting = self._take()
         if not compact:
@@ -152,6 +186,11 @@ class _Writer:
         with write.block(f"for {item} in {value}:"):
             self.value(element, item, False, out)
             self.flush(out)
+            if self.in_pieces:
+                write("piece -= 1")
+                with write.block("if not piece:"):
+                    write(f"piece = {ELEMENTS_PER_PIECE}")
+                    write("yield")
 
     def _tagged(self, layout: Layout, source: str, out: str) -> None:
         """A tagged field is written only when it differs from its default."""

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the one exception that this layer raises."""
+"""Kafka's error codes, and ProtocolError."""
 
 from enum import IntEnum
 
@@ -8,11 +8,11 @@ class ProtocolError(ValueError):
 
 
 class ErrorCode(IntEnum):
-    """What an answer's error_code says, under Kafka's own names."""
+    """The values of a response's error_code, with Kafka's names."""
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may send the same request again and hope for better."""
+        """Whether the same request may succeed if the client sends it again."""
         return self in _RETRIABLE
 
     UNKNOWN_SERVER_ERROR = -1

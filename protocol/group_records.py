@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Bytes, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Bytes, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class OffsetCommitKey(Message, versions="0"):

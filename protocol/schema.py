@@ -1,16 +1,17 @@
 """How a message is declared.
 
-A message is a class with one annotated attribute a field, in wire order:
+A message is a class with one annotated attribute per field, in wire order:
 
     class PartitionProduceData(Struct):
         index: Int32 = field("0+")
         records: Records | None = field("0+", nullable="0+")
 
-The annotation is the Python type that editors and mypy see, and carries the wire type. `field` says in which
-versions the field exists, in which it may be null, and its default and tag if it has them. Instances have slots and a
-keyword-only constructor. protocol.decoder and protocol.encoder turn a declaration into code, once a version.
+The annotation is the Python type that editors and mypy see, and carries the wire type. `field` declares the versions in
+which the field exists, those in which it may be null, and its default and tag if any. Instances have slots and a
+keyword-only constructor. barnabas.protocol.decoder and barnabas.protocol.encoder turn a declaration into code, once
+per version.
 
-A field that a version lacks is left out by the encoder and set to its default by the decoder.
+If a version lacks a field, the encoder omits it and the decoder sets it to its default.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import typing
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Protocol, dataclass_transform
 
-from protocol.errors import ProtocolError
+from barnabas.protocol.errors import ProtocolError
 
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A scalar: `code` is struct's letter if it has a fixed size; the others begin with their length."""
+    """A scalar. `code` is its struct code if it has a fixed size; other types begin with their length."""
 
     name: str
     code: str = ""
@@ -33,7 +34,7 @@ class WireType:
 
 
 class Splice(Protocol):
-    """Records that the encoder does not copy: it notes their place, and the server sends them from their file."""
+    """Records that the encoder does not copy. It records their position, and the server sends them from their file."""
 
     @property
     def size(self) -> int: ...
@@ -54,7 +55,7 @@ Float64 = Annotated[float, WireType("float64", "d", 8, zero=0.0)]
 Uuid = Annotated[bytes, WireType("uuid", "16s", 16, zero=bytes(16))]
 String = Annotated[str, STRING]
 Bytes = Annotated[bytes, BYTES]
-# Decoded, records are a view into the request's frame: valid until its buffer is used again.
+# Decoded records are a view into the request's frame, valid until its buffer is reused.
 Records = Annotated[bytes | bytearray | memoryview | Splice, RECORDS]
 
 ZERO_UUID: Final = bytes(16)
@@ -88,7 +89,7 @@ _REQUIRED: Final = object()
 
 
 class Field:
-    """What `field` declared. Its wire type is read off the annotation when the first codec is made."""
+    """What `field` declared. The wire type is read from the annotation when the first codec is generated."""
 
     __slots__ = ("compactable", "default", "nullable", "required", "tag", "versions")
 
@@ -111,20 +112,20 @@ def field(
 ) -> Any:
     """Declare a field. A list's default is a new empty list, written `default=()`.
 
-    A tagged struct's default is None: absent, which a reader takes as the struct's own defaults.
+    A tagged struct defaults to None: it is absent, and readers assume the struct's own defaults.
     """
     return Field(versions, default, nullable, tag, compactable)
 
 
 def _first_init(self: Struct, **values: Any) -> None:
-    """Stands in for every constructor until the class is first used, so that importing messages stays cheap."""
+    """A placeholder for every constructor until the class is first used, so that importing messages stays cheap."""
     struct = type(self)
     struct.__init__ = _make_init(struct)  # type: ignore[method-assign]
     struct.__init__(self, **values)
 
 
 def _make_init(struct: StructType) -> Any:
-    """Write `def __init__(self, *, a, b=0)`: the cheapest constructor that Python has."""
+    """Generate `def __init__(self, *, a, b=0)`, the fastest kind of constructor."""
     parameters, body, names = [], [], {}
     for name, spec in struct.fields.items():
         if spec.required:
@@ -142,7 +143,7 @@ def _make_init(struct: StructType) -> Any:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class StructType(type):
-    """Collects a class's fields into `fields` and makes slots of them, and the constructor when first called."""
+    """Collects a class's fields into `fields`, makes slots of them, and generates the constructor on its first call."""
 
     fields: dict[str, Field]
 
@@ -170,7 +171,7 @@ class Struct(metaclass=StructType):
 
 
 class Message(Struct):
-    """A struct that stands alone on the wire, and so knows its versions."""
+    """A top-level struct, which knows its versions."""
 
     versions: ClassVar[Versions]
     flexible: ClassVar[Versions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class TransactionLogKey(Message, versions="0"):

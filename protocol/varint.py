@@ -1,12 +1,12 @@
 """Unsigned variable-length integers, as flexible versions write lengths, counts and tags."""
 
-from protocol.errors import ProtocolError
+from barnabas.protocol.errors import ProtocolError
 
 Buffer = memoryview | bytes | bytearray
 
 
 def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
-    """Return the value at `pos` and the position after it. At most 32 bits, so at most five bytes."""
+    """Return the value at `pos` and the position after it. It has at most 32 bits, so at most five bytes."""
     first = buf[pos]
     if first < 0x80:
         return first, pos + 1
@@ -22,7 +22,7 @@ def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 28:
-            raise ProtocolError(f"a variable-length integer runs over five bytes at byte {pos}")
+            raise ProtocolError(f"a variable-length integer is longer than five bytes at byte {pos}")
     if value > 0xFFFFFFFF:
         raise ProtocolError(f"a variable-length integer is over 32 bits at byte {pos}")
     return value, pos

@@ -1,25 +1,26 @@
-"""Which producers may begin a transaction in a log, as long as they have not begun it.
+"""Producers that may begin a transaction in a log but have not yet begun it.
 
-A client's first batch of a transaction is appended only if the transaction's coordinator knows that this partition
-takes part: then it will end the transaction here, too, and no reader waits for an end that never comes. Whoever asks
-the coordinator notes it here, before and after. The note holds until the batch is appended or the transaction ends.
+The first batch of a client's transaction is appended only if the transaction's coordinator knows about this partition.
+Otherwise the coordinator would not end the transaction here, and readers would wait for its end forever. The caller
+records an admission before and after it asks the coordinator. The admission lasts until the batch is appended or the
+transaction ends.
 
-A batch may be refused and the ones behind it not, if they were sent before its producer knew. So the lowest sequence
-that was tried is kept: what comes after it has to wait for it.
+A batch may be refused while later ones, sent before the producer learned of it, would be accepted. So the admission
+keeps the lowest sequence that was tried, and later sequences must wait for it.
 
-Each epoch of a producer has a note of its own: whoever tries with another one, a zombie say, does not touch it.
+Each epoch of a producer has its own admission, so a zombie with an older epoch does not affect it.
 """
 
 from dataclasses import dataclass
 
-from protocol.records.batch import NO_PRODUCER_EPOCH
-from storage.errors import InvalidTransactionState, OutOfOrderSequence
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH
+from barnabas.storage.errors import InvalidTransactionState, OutOfOrderSequence
 
 
 @dataclass(slots=True)
 class _Admission:
     lowest_sequence: int
-    # The epoch is that of one transaction only, so sequences begin at 0.
+    # The epoch belongs to a single transaction, so sequences begin at 0.
     from_zero: bool
     tried_ms: int
     is_admitted: bool = False
@@ -41,7 +42,7 @@ class Admissions:
         return known is not None and known.is_admitted
 
     def try_out(self, producer_id: int, producer_epoch: int, sequence: int, *, from_zero: bool, now_ms: int) -> None:
-        """A batch came that begins a transaction, and the coordinator is going to be asked."""
+        """A batch that begins a transaction has arrived. The caller is about to ask the coordinator."""
         known = self._find(producer_id, producer_epoch)
         if known is None:
             admission = _Admission(sequence, from_zero, now_ms)
@@ -51,26 +52,40 @@ class Admissions:
             known.from_zero = from_zero
             known.tried_ms = now_ms
 
-    def admit(self, producer_id: int, producer_epoch: int) -> None:
-        """The coordinator knows of the transaction."""
+    def admit(self, producer_id: int, producer_epoch: int) -> bool:
+        """The coordinator knows about the transaction. False if one has ended here since it was asked: perhaps it."""
         known = self._find(producer_id, producer_epoch)
-        if known is not None:
-            known.is_admitted = True
+        if known is None:
+            return False
+        known.is_admitted = True
+        return True
 
     def check(self, producer_id: int, producer_epoch: int, sequence: int, known_epoch: int) -> None:
-        """A batch begins a transaction now; raises if it may not. `known_epoch` is the producer's latest in the log."""
+        """Raise if this batch may not begin a transaction. `known_epoch` is the producer's latest in the log."""
         known = self._find(producer_id, producer_epoch)
         if known is None or not known.is_admitted:
             raise InvalidTransactionState(f"a batch of producer {producer_id} is not part of an ongoing transaction")
         lowest = 0 if known.from_zero and known_epoch == NO_PRODUCER_EPOCH else known.lowest_sequence
         if sequence > lowest:
-            raise OutOfOrderSequence(
-                f"producer {producer_id} sends sequence {sequence} where {lowest} is to come first"
-            )
+            raise OutOfOrderSequence(f"producer {producer_id} sent sequence {sequence}, but {lowest} must come first")
 
-    def settle(self, producer_id: int) -> None:
-        """The transaction has begun, or is over."""
+    def begun(self, producer_id: int) -> None:
+        """The transaction has begun in the log: from now on the log itself knows of it."""
         self._admissions.pop(producer_id, None)
+
+    def ended(self, producer_id: int, producer_epoch: int) -> None:
+        """The transaction of this epoch is over. One of a later epoch, whose coordinator is being asked, is not."""
+        epochs = self._admissions.get(producer_id)
+        if epochs is not None:
+            left = {epoch: known for epoch, known in epochs.items() if epoch > producer_epoch}
+            if left:
+                self._admissions[producer_id] = left
+            else:
+                del self._admissions[producer_id]
+
+    def clear(self) -> None:
+        """This broker begins or ceases to lead the partition."""
+        self._admissions.clear()
 
     def forget_expired(self, now_ms: int, expiration_ms: int) -> None:
         kept: dict[int, dict[int, _Admission]] = {}

@@ -1,18 +1,18 @@
 """The checkpoint files: text, a version, a count of lines, then the lines.
 
-recovery-point-offset-checkpoint   topic partition offset: up to here the log is on disk for sure
+recovery-point-offset-checkpoint   topic partition offset: the log is synced up to here
 replication-offset-checkpoint      topic partition offset: the high watermark
-log-start-offset-checkpoint        topic partition offset: where a log starts later than its first segment does
-cleaner-offset-checkpoint          topic partition offset: up to here the log has been compacted
-leader-epoch-checkpoint            epoch offset: the first offset of each leader epoch (one file a partition)
+log-start-offset-checkpoint        topic partition offset: the start of a log that starts after its first segment does
+cleaner-offset-checkpoint          topic partition offset: the log is compacted up to here
+leader-epoch-checkpoint            epoch offset: the first offset of each leader epoch (one file per partition)
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
 
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
@@ -29,7 +29,7 @@ class EpochEntry(NamedTuple):
 
 
 def read_offsets(path: str) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint file; none if there is no file, or an empty one."""
+    """The offsets in a checkpoint file. Empty if the file is missing or empty."""
     offsets = {}
     for line in _read_lines(path):
         match line.split(" "):
@@ -78,12 +78,12 @@ def _read_lines(path: str) -> list[str]:
     if _number(path, lines[0]) != _VERSION:
         raise CorruptFile(f"{path}: version {lines[0]}")
     if len(lines) < 2 or _number(path, lines[1]) != len(lines) - 2:
-        raise CorruptFile(f"{path}: {lines[1:2]} lines said to follow, {len(lines) - 2} do")
+        raise CorruptFile(f"{path}: the line count is {lines[1:2]}, but {len(lines) - 2} lines follow")
     return lines[2:]
 
 
 def _number(path: str, text: str) -> int:
-    # int() takes more than digits: blanks, signs, underscores.
+    # int() accepts more than digits: blanks, signs, underscores.
     if not text.isascii() or not text.isdecimal():
-        raise CorruptFile(f"{path}: {text!r} is no number")
+        raise CorruptFile(f"{path}: {text!r} is not a number")
     return int(text)

@@ -1,13 +1,13 @@
 """The settings of one topic, with Kafka's names and defaults (`segment.bytes` is `segment_bytes`).
 
-A log reads them anew at every use: giving a live log another LogConfig changes it at once.
+A log reads them at every use, so assigning a new LogConfig to a live log takes effect at once.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from protocol.records.compression import CompressionType
+from barnabas.protocol.records.compression import CompressionType
 
 MAX_INT64: Final = 2**63 - 1
 
@@ -17,7 +17,7 @@ class TimestampType(StrEnum):
     LOG_APPEND_TIME = "LogAppendTime"
 
 
-# The names that `compression.type` takes. None: whatever the producer chose.
+# The values of `compression.type`. None: the producer's choice.
 COMPRESSION_TYPES: Final[dict[str, CompressionType | None]] = {
     "producer": None,
     "uncompressed": CompressionType.NONE,
@@ -32,6 +32,7 @@ COMPRESSION_TYPES: Final[dict[str, CompressionType | None]] = {
 class LogConfig:
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_type: str = "producer"
+    compression_level: int | None = None  # of that codec; None is the codec's default
     delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
     flush_messages: int = MAX_INT64
@@ -51,11 +52,10 @@ class LogConfig:
     segment_index_bytes: int = 10_485_760
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
-    unclean_leader_election_enable: bool = False
 
     @property
     def max_segment_ms(self) -> int:
-        """When the active segment is rolled: soon enough for its records to be compacted in time."""
+        """The age at which the active segment is rolled: early enough to compact its records in time."""
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms

@@ -1,8 +1,7 @@
-"""Copies of a data directory: of one that is in use, as a clean stop at this moment would have left it, and of such a
-copy again, for use.
+"""Copies a data directory in use, as a clean shutdown at this moment would leave it, and restores such copies.
 
-Segments that are complete are never written to again, so their files are linked and not copied: a copy costs what the
-active segments and the indexes cost. Nothing is synced: a copy survives this process, but perhaps not the machine.
+Complete segments never change, so their files are linked instead of copied. Only the active segments and the indexes
+are copied. Nothing is synced: a copy survives a crash of this process, but perhaps not one of the machine.
 """
 
 import os
@@ -10,17 +9,17 @@ import shutil
 from contextlib import suppress
 from typing import Final
 
-from storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
-from storage.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, offset_file, parse_offset_file
-from storage.filesystem import FileSystem
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.producer_snapshot import encode_snapshot
-from storage.properties import META_PROPERTIES, write_clean_shutdown, write_topic_id
+from barnabas.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
+from barnabas.storage.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, offset_file, parse_offset_file
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.producer_snapshot import encode_snapshot
+from barnabas.storage.properties import META_PROPERTIES, write_clean_shutdown, write_topic_id
 
 
 class UnsyncedFileSystem(FileSystem):
-    """One that leaves it to the system when something reaches the disk: for data that need not outlive the machine."""
+    """A file system that never syncs, for data that need not survive a crash of the machine."""
 
     def fsync(self, fd: int) -> None:
         pass
@@ -33,7 +32,7 @@ _UNSYNCED: Final = UnsyncedFileSystem()
 
 
 def copy_directory(directory: LogDirectory, target: str) -> None:
-    """Copy all logs to `target`, which does not exist yet. On the thread that the logs belong to, in one go."""
+    """Copy all logs to `target`, which must not exist yet. Runs on the logs' own thread, without a break."""
     os.makedirs(target)
     shutil.copyfile(os.path.join(directory.path, META_PROPERTIES), os.path.join(target, META_PROPERTIES))
     for log in directory.logs.values():
@@ -67,7 +66,7 @@ def _copy_log(log: Log, target: str) -> None:
 
 
 def copy_of_copy(source: str, target: str) -> None:
-    """Bring a copy into the folder `target`, to be used there. The copy stays as it is."""
+    """Restore a copy into the folder `target`, for use. The copy does not change."""
     os.makedirs(target, exist_ok=True)
     with os.scandir(source) as entries:
         for entry in entries:
@@ -88,7 +87,7 @@ def _use_log(source: str, target: str) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    with suppress(OSError):  # a file system without links
+    with suppress(OSError):  # the file system has no links
         os.link(source, target)
         return
     _copy(source, target)

@@ -1,20 +1,20 @@
-"""What storage refuses or fails at.
+"""Why storage refuses or fails an operation.
 
 StorageError
-  +-- LogFailure                    the disk: KAFKA_STORAGE_ERROR
+  +-- LogFailure                    a disk failure: KAFKA_STORAGE_ERROR
   +-- OffsetOutOfRange
-  +-- AppendRefused                 this record set cannot be appended; the log is as it was
+  +-- AppendRefused                 this record set cannot be appended; the log is unchanged
   |     +-- RecordTooLarge
   |     +-- RecordBatchTooLarge
-  |     +-- InvalidRecord           with the records at fault
-  |     +-- InvalidTimestamp        with the records at fault
+  |     +-- InvalidRecord           with the invalid records
+  |     +-- InvalidTimestamp        with the invalid records
   |     +-- InvalidProducerEpoch
   |     +-- OutOfOrderSequence
   |     +-- InvalidTransactionState
   |     +-- TransactionCoordinatorFenced
-  |     +-- OffsetsOutOfOrder       a follower's batches do not follow on what it has
-  +-- CleaningAborted               a log is not compacted further, this time; it is as it was
-  +-- CorruptFile                   a file beside the log does not hold what its format asks for
+  |     +-- OffsetsOutOfOrder       a follower's batches do not continue its log
+  +-- CleaningAborted               a compaction was given up; the log is unchanged
+  +-- CorruptFile                   a file beside the log violates its format
   +-- DirectoryUnusable
         +-- DirectoryLocked         another process uses it
         +-- WrongDirectory          it belongs to another cluster or node
@@ -49,7 +49,7 @@ class RecordBatchTooLarge(AppendRefused):
 
 
 class RecordError(NamedTuple):
-    """One record at fault: its place in its batch, and why."""
+    """An invalid record: its index in the batch, and the reason."""
 
     batch_index: int
     message: str

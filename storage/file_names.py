@@ -11,12 +11,12 @@ SNAPSHOT_SUFFIX: Final = ".snapshot"
 
 SEGMENT_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
 
-# What is added to the name of a file that waits to be deleted, that compaction is still writing, and that compaction
-# has finished and is about to put in the place of others.
+# Suffixes of files that wait to be deleted, that compaction is writing, and that compaction has finished and is about
+# to swap in.
 DELETED: Final = ".deleted"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
-# What is added while a file is written beside the one it will replace.
+# The suffix of a file that is being written and will replace another.
 TEMPORARY: Final = ".tmp"
 
 _DIGITS: Final = 20
@@ -27,7 +27,7 @@ def offset_file(folder: str, offset: int, suffix: str) -> str:
 
 
 def parse_offset_file(name: str) -> tuple[int, str] | None:
-    """The offset and the suffix (with all that follows the offset) of a file's name; None if it is none of these."""
+    """The offset and the suffix (everything after the offset) of a file name; None if it has another form."""
     digits, dot, suffix = name.partition(".")
     if len(digits) != _DIGITS or not digits.isascii() or not digits.isdecimal() or not dot:
         return None

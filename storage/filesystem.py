@@ -1,15 +1,15 @@
-"""What storage asks of the operating system when it changes something on disk.
+"""The operating system calls that change something on disk.
 
-Every write, sync, rename and delete goes through one of these objects, so that a test can put another in its place: one
-that fails, tears a write, or knows what a crash would have left. Reading needs no such seam.
+Every write, sync, rename and delete goes through one of these objects, so that a test can substitute one that fails,
+tears a write, or knows what a crash would have left. Reads do not need this.
 """
 
 import os
 from collections.abc import Callable, Sequence
 
-from storage.file_names import TEMPORARY
+from barnabas.storage.file_names import TEMPORARY
 
-# The most buffers that one writev takes.
+# The maximum number of buffers per writev.
 _MAX_BUFFERS = 1024
 
 Buffer = bytes | bytearray | memoryview
@@ -22,7 +22,7 @@ class FileSystem:
     def close(self, fd: int) -> None:
         os.close(fd)
 
-    # On the path of every append: the function itself, without another call around it.
+    # Called on every append, so this is the function itself, without a wrapper.
     pwritev: Callable[[int, Sequence[Buffer], int], int] = staticmethod(os.pwritev)
 
     def truncate(self, fd: int, size: int) -> None:
@@ -51,20 +51,20 @@ class FileSystem:
             os.close(fd)
 
     def write_all(self, fd: int, buffers: Sequence[Buffer], size: int, position: int) -> None:
-        """Write all of the buffers, `size` bytes together, or raise OSError with any part of them written."""
+        """Write all buffers, `size` bytes in total. After an OSError, any part may have been written."""
         if len(buffers) <= _MAX_BUFFERS:
             written = self.pwritev(fd, buffers, position)
             if written == size:
                 return
-        # The kernel may take less than it is given: because of a limit, a signal, or as the last sign before "disk
-        # full".
+        # The kernel may write less than requested: because of a limit, a signal, or a disk that is about to be
+        # full.
         rest = memoryview(b"".join(buffers))
         written = 0
         while written < size:
             written += self.pwritev(fd, [rest[written:]], position + written)
 
     def write_file(self, path: str, data: bytes, *, sync: bool) -> None:
-        """Write a file that is of use to nobody half-written and can be made again, so that it needs no detour."""
+        """Write a file in place. For files that can be rebuilt, and whose half-written state is detected."""
         fd = self.open(path, create=True)
         try:
             self.truncate(fd, 0)
@@ -75,9 +75,9 @@ class FileSystem:
             self.close(fd)
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
-        """Change a small file whole: after a crash it holds either what it held before or all of `data`.
+        """Replace a small file atomically: after a crash it holds either its old contents or all of `data`.
 
-        Without `sync` that is so after a crash of the process, not of the machine.
+        Without `sync` this holds for a crash of the process, but not of the machine.
         """
         beside = path + TEMPORARY
         self.write_file(beside, data, sync=sync)

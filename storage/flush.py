@@ -1,19 +1,19 @@
-"""Work on files that a log hands out to be done on another thread.
+"""File operations that a log lets another thread do.
 
-Each of these objects holds all that it needs and touches nothing of the log.
+Each of these objects has everything it needs and does not touch the log.
 """
 
 import contextlib
 from collections.abc import Sequence
 
-from storage.filesystem import FileSystem
-from storage.open_files import Handle
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.open_files import Handle
 
 
 class PendingFlush:
-    """What must be synced so that the log is on disk up to `end_offset`.
+    """The files to sync so that the log is on disk up to `end_offset`.
 
-    After `sync`, on whatever thread, it goes back to `Log.finish_flush`, also if it failed.
+    Call `sync` on any thread, then pass the object to `Log.finish_flush`, even if the sync failed.
     """
 
     def __init__(
@@ -25,12 +25,12 @@ class PendingFlush:
         generation: int,
     ) -> None:
         self.end_offset = end_offset
-        # How often the log had been truncated.
+        # How often the log had been truncated before.
         self.generation = generation
-        self.error: OSError | None = None
+        self.error: Exception | None = None
         self._file_system = file_system
         self._handles = handles
-        # To be synced too, since files in it were created, renamed or deleted.
+        # Synced too, because files in it were created, renamed or deleted.
         self._folders = folders
 
     def sync(self) -> None:
@@ -39,12 +39,12 @@ class PendingFlush:
                 handle.fsync()
             for folder in self._folders:
                 self._file_system.fsync_directory(folder)
-        except OSError as error:
+        except Exception as error:
             self.error = error
 
 
 class PendingDeletion:
-    """Files that no longer belong to a log, to be deleted when there is time."""
+    """Files that no longer belong to a log, to be deleted later."""
 
     def __init__(self, file_system: FileSystem, folder: str, paths: Sequence[str]) -> None:
         self.paths = paths
@@ -55,7 +55,7 @@ class PendingDeletion:
         if not self.paths:
             return
         try:
-            # Whatever took their place must be there for sure before they go.
+            # Their replacement must be durable before they are deleted.
             self._file_system.fsync_directory(self._folder)
         except FileNotFoundError:
             return  # the whole folder has been deleted meanwhile

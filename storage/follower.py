@@ -1,35 +1,41 @@
-"""Appending what a partition's leader has appended before: batches that have their offsets, taken as they are."""
+"""Appending batches from a partition's leader as they are, with their offsets."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.records.batch import NO_PRODUCER_ID, BatchHeader, validate_batch
-from protocol.records.errors import RecordsError
-from storage.errors import LogFailure, OffsetsOutOfOrder
-from storage.producer_state import AppendOrigin
-from storage.segment import MAX_RELATIVE_OFFSET
-from storage.write import AppendResult, PendingWrite, Refusal
+from barnabas.protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID, BatchHeader, read_header, validate_batch
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.storage.errors import LogFailure, OffsetsOutOfOrder
+from barnabas.storage.producer_state import AppendOrigin
+from barnabas.storage.segment import MAX_RELATIVE_OFFSET
+from barnabas.storage.write import AppendResult, PendingWrite, Refusal
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from barnabas.storage.log import Log
 
 
 def append_as_follower(log: Log, records: memoryview, now_ms: int) -> None:
     position = 0
-    while position < len(records):
+    # A leader sends as many bytes as were asked for: all but the first batch may be cut off.
+    while position < len(records) and not (position and _is_cut_off(records, position)):
         log.raise_if_failed()
         position += _append_run(log, records[position:], now_ms)
 
 
-def _append_run(log: Log, records: memoryview, now_ms: int) -> int:
-    """Append the first batches: all that follow on one another in one leader epoch and fit into one segment.
+def _is_cut_off(records: memoryview, position: int) -> bool:
+    left = len(records) - position
+    return left < HEADER_SIZE or read_header(records, position).size > left
 
-    They are written together. Gives their size.
+
+def _append_run(log: Log, records: memoryview, now_ms: int) -> int:
+    """Append the first batches: those that are contiguous, have one leader epoch and fit into one segment.
+
+    They are written together. Returns their size.
     """
     header = validate_batch(records)
     if header.base_offset < log.end_offset:
-        raise OffsetsOutOfOrder(f"offset {header.base_offset} where the log ends at {log.end_offset}")
+        raise OffsetsOutOfOrder(f"offset {header.base_offset} does not continue a log that ends at {log.end_offset}")
     _prepare(log, header, now_ms)
     epoch = header.partition_leader_epoch
     results: list[AppendResult | Refusal] = [AppendResult(header.base_offset, header.last_offset)]
@@ -45,7 +51,7 @@ def _append_run(log: Log, records: memoryview, now_ms: int) -> int:
         try:
             header = validate_batch(records, size)
         except RecordsError:
-            # The end, or a batch that will be refused when its turn comes.
+            # The end, or a batch that will be refused in its own turn.
             break
         follows = header.base_offset == write.next_offset and header.partition_leader_epoch == epoch
         if not follows or not _fits(log, header, size, now_ms):
@@ -57,7 +63,7 @@ def _append_run(log: Log, records: memoryview, now_ms: int) -> int:
 
 
 def _prepare(log: Log, header: BatchHeader, now_ms: int) -> None:
-    """Make the log ready for a batch: begin a segment if it does not fit into this one, note a new leader epoch."""
+    """Prepare the log for a batch: roll the segment if the batch does not fit, and record a new leader epoch."""
     active = log.segments.active
     too_far = header.last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     try:

@@ -1,14 +1,14 @@
-"""Where each leader's epoch began in a partition's log: by it replicas find out where their logs part.
+"""Where each leader epoch began in a partition's log. Replicas use this to find where their logs diverge.
 
-Entries rise in both epoch and offset. They follow from the batches in the log, which carry their leader's epoch, and
-are kept in `leader-epoch-checkpoint` so that nobody has to read the log for them.
+Entries ascend in both epoch and offset. They follow from the batches in the log, which carry their leader's epoch. The
+file `leader-epoch-checkpoint` saves reading the log for them.
 """
 
 import os
 from bisect import bisect_right
 
-from storage.checkpoints import LEADER_EPOCH_CHECKPOINT, EpochEntry, format_epochs
-from storage.filesystem import FileSystem
+from barnabas.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, EpochEntry, format_epochs
+from barnabas.storage.filesystem import FileSystem
 
 NO_EPOCH = -1
 NO_OFFSET = -1
@@ -19,7 +19,7 @@ class LeaderEpochs:
         self.path = self.path_in(folder)
         self.entries = entries
         self._file_system = file_system
-        # The path of the file, if it changed since it was last synced.
+        # The path of the file, if it changed since the last sync.
         self.unsynced: list[str] = []
 
     @staticmethod
@@ -31,14 +31,14 @@ class LeaderEpochs:
         return self.entries[-1].epoch if self.entries else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The batches from `start_offset` on are of this epoch. What is known to the contrary is forgotten."""
+        """The batches from `start_offset` on have this epoch. Removes entries that contradict this."""
         if self.entries and epoch == self.latest_epoch and start_offset >= self.entries[-1].start_offset:
             return
         kept = [entry for entry in self.entries if entry.epoch < epoch and entry.start_offset < start_offset]
         self.replace([*kept, EpochEntry(epoch, start_offset)])
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """The largest epoch known up to this one, and the offset after its last record.
+        """The largest known epoch up to this one, and the offset after its last record.
 
         (-1, -1) if this epoch is not known to have begun.
         """
@@ -69,7 +69,7 @@ class LeaderEpochs:
                 self.replace(kept)
 
     def replace(self, entries: list[EpochEntry]) -> None:
-        # Not synced: a crash of the machine makes the log be scanned, and the epochs with it.
+        # Not synced: after a crash of the machine, recovery scans the log and restores the epochs.
         self._file_system.replace_file(self.path, format_epochs(entries), sync=False)
         self.entries = entries
         self.unsynced = [self.path]

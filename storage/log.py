@@ -1,12 +1,12 @@
-"""A partition's log: segments, the producers that write to them, and the epochs of their leaders.
+"""A partition's log: its segments, producers and leader epochs.
 
     log start offset <= last stable offset <= high watermark <= log end offset
 
-Records from the log start offset to the log end offset are in the log. The high watermark is set by whoever replicates
-the log; the last stable offset follows from it and from the transactions under way.
+Records from the log start offset to the log end offset are in the log. Replication sets the high watermark; the last
+stable offset follows from it and from the open transactions.
 
-A log belongs to one thread. What takes long (syncing, deleting files) is handed out as an object that touches nothing
-of the log and may be worked off elsewhere (storage.flush). The time is always handed in.
+A log belongs to one thread. Slow work (syncing, deleting files) is returned as an object that does not touch the log
+and may run elsewhere (barnabas.storage.flush). The current time is always passed in.
 """
 
 import os
@@ -15,31 +15,48 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, assign_position
-from protocol.records.errors import RecordsError
-from storage.aborted_lookup import aborted_in
-from storage.admissions import Admissions
-from storage.config import MAX_INT64, LogConfig, TimestampType
-from storage.errors import LogFailure, OffsetOutOfRange, StorageError
-from storage.file_names import CLEANED, DELETED, SWAP
-from storage.flush import PendingDeletion, PendingFlush
-from storage.follower import append_as_follower
-from storage.indexes.transaction_index import AbortedTransaction
-from storage.leader_epochs import LeaderEpochs
-from storage.open_files import Handle, OpenFiles
-from storage.producer_state import AppendOrigin, ProducerState
-from storage.properties import PARTITION_METADATA
-from storage.recovery import rebuild_producer_state
-from storage.segment import MAX_RELATIVE_OFFSET, FileSlice, Segment
-from storage.segments import Segments
-from storage.snapshots import Snapshots
-from storage.swap import PendingSwap
-from storage.time_lookup import FoundOffset, find_in_segment
-from storage.topic_partition import TopicPartition
-from storage.validation import check_client_batch, check_one_batch, rewrite, rewrites
-from storage.write import AppendResult, PendingWrite, Refusal, new_append_result
+from barnabas.protocol.records.batch import (
+    BATCH_LENGTH_FIELD,
+    LAST_OFFSET_DELTA_FIELD,
+    MAX_TIMESTAMP_FIELD,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    PRODUCER_ID_FIELD,
+    assign_position,
+)
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.aborted_lookup import aborted_in
+from barnabas.storage.admissions import Admissions
+from barnabas.storage.config import MAX_INT64, LogConfig, TimestampType
+from barnabas.storage.errors import LogFailure, OffsetOutOfRange, StorageError
+from barnabas.storage.file_names import CLEANED, DELETED, SWAP
+from barnabas.storage.flush import PendingDeletion, PendingFlush
+from barnabas.storage.follower import append_as_follower
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.inspection import ROOM_AT_ONCE, UNITS, Inspection
+from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.open_files import Handle, OpenFiles
+from barnabas.storage.producer_state import AppendOrigin, ProducerState
+from barnabas.storage.properties import PARTITION_METADATA
+from barnabas.storage.recovery import rebuild_producer_state
+from barnabas.storage.segment import MAX_RELATIVE_OFFSET, FileSlice, Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshots import Snapshots
+from barnabas.storage.swap import PendingSwap
+from barnabas.storage.validation import (
+    check_client_batch,
+    check_one_batch,
+    latest_allowed_in,
+    looks_into_all,
+    rewrites,
+    stamp,
+)
+from barnabas.storage.write import AppendResult, PendingWrite, Refusal, new_append_result
 
 _CLIENT: Final = AppendOrigin.CLIENT
+# Rolling a segment creates and writes several files.
+_ROLLS_AT_ONCE: Final = 4
 
 
 class Log:
@@ -60,7 +77,7 @@ class Log:
         recovery_point: int,
         high_watermark: int,
     ) -> None:
-        """Use `storage.log_loader.open_log` instead."""
+        """Use `barnabas.storage.log_loader.open_log` instead."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.folder = folder
@@ -69,15 +86,15 @@ class Log:
         self.leader_epochs = leader_epochs
         self.log_start_offset = log_start_offset
         self.end_offset = end_offset
-        # Up to here the log is on disk for sure, so that recovery need not look at it.
+        # The log is synced up to here, so recovery need not check it.
         self.recovery_point = recovery_point
         self.high_watermark = high_watermark
-        # Who may begin a transaction; None if nobody asks for that.
+        # Who may begin a transaction; None if that is not checked.
         self.admissions: Admissions | None = None
-        # Up to here the log has been compacted. None: it never was.
+        # The log is compacted up to here. None: it never was.
         self.first_dirty_offset: int | None = None
         self.last_flush_ms = 0
-        # How often records were cut off from the end.
+        # How often the log was truncated.
         self.truncations = 0
         self.in_use = True
         self._open_files = open_files
@@ -88,8 +105,10 @@ class Log:
         self._folder_changed = True
         self._is_new = False
         self._failure: LogFailure | None = None
+        # Of the next batch to append, if that takes long.
+        self.inspection: Inspection | None = None
         self._swap: PendingSwap | None = None
-        # The position of the last upper bound that a reader was held to: it is asked for again and again.
+        # The position of a reader's last upper bound. The same one is often needed again.
         self._known_bound: tuple[Segment, int, int] | None = None
         self.config = config
 
@@ -101,13 +120,19 @@ class Log:
     def config(self, config: LogConfig) -> None:
         self._config = config
         self._rewrites = rewrites(config)
+        self._looks_into_all = looks_into_all(config)
+        self._latest_allowed_in = latest_allowed_in(config)
         jitter = random.randrange(min(config.segment_jitter_ms, config.max_segment_ms) or 1)
         self._max_segment_ms = config.max_segment_ms - jitter
 
     @property
     def failed(self) -> bool:
-        """Whether a disk failed in a way after which only a restart can say what is on it."""
+        """Whether the disk failed such that only a restart can tell what is on it."""
         return self._failure is not None
+
+    def fail(self, error: Exception) -> None:
+        """Accept no more records, because the files may differ from the log's state. A restart reads them again."""
+        self._failure = LogFailure(f"{self.topic_partition}: {type(error).__name__}: {error}")
 
     def raise_if_failed(self) -> None:
         if self._failure is not None:
@@ -122,11 +147,11 @@ class Log:
         first_unstable_offset = self.producer_state.first_unstable_offset
         if first_unstable_offset is None or first_unstable_offset > self.high_watermark:
             return self.high_watermark
-        # What began the transaction may have been deleted meanwhile.
+        # The start of the transaction may have been deleted meanwhile.
         return max(first_unstable_offset, self.log_start_offset)
 
     def update_high_watermark(self, offset: int) -> None:
-        """What lies below is committed. The caller vouches for it; it never exceeds the log's end."""
+        """Everything below is committed. The caller is responsible for that. It never exceeds the log's end."""
         self.high_watermark = min(offset, self.end_offset)
         self.producer_state.forget_replicated_transactions(self.high_watermark)
 
@@ -141,31 +166,51 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
     ) -> list[AppendResult | Refusal]:
-        """Append record sets as the partition's leader, and say for each where it went or why it did not.
+        """Append record sets as the partition's leader, and return for each its offsets or an error.
 
-        Each is one batch. They are written together, in one go where they go into one segment. Offset and leader epoch
-        are set in the buffers themselves, which must not change before this returns. If writing fails, the log is as it
-        was before, and every set of that write gets a LogFailure.
+        Each set is one batch. Sets in the same segment are written together. Offset and leader epoch are set in the
+        buffers themselves, which must not change before this returns. If a write fails, the log is as it was before
+        that write, and every set of the write gets a LogFailure.
+
+        There are fewer results than sets if clients' batches need too many new segments, or if inspecting one of them
+        takes too long. Pass the rest again; in the second case, finish `inspection` first, on any thread.
         """
         config = self._config
         results: list[AppendResult | Refusal] = []
         write = PendingWrite(self, leader_epoch)
+        units = UNITS
+        rolls = 0
+        max_bytes = config.max_message_bytes if origin is _CLIENT else MAX_INT64
+        segment_bytes = config.segment_bytes
+        latest = now_ms + self._latest_allowed_in
         room, roll_after, last_allowed = self.roll_limits(now_ms)
         log_append_time = now_ms if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP
         for records in record_sets:
             try:
                 if self._failure is not None:
                     raise self._failure
-                header = check_one_batch(records)
-                if origin is _CLIENT:
-                    check_client_batch(records, header, config, now_ms)
-                if self._rewrites:
-                    records, header = rewrite(records, header, config, now_ms)
-                elif records.readonly:
+                header = check_one_batch(records, max_bytes)
+                look = origin is _CLIENT and (
+                    check_client_batch(records, header, segment_bytes, latest) or self._looks_into_all
+                )
+                if look or self._rewrites:
+                    inspection = self.inspection
+                    if inspection is None or inspection.batch is not records:
+                        inspection = Inspection(records, header, config, now_ms, scan=look)
+                    if origin is _CLIENT:
+                        units = inspection.advance(units, ROOM_AT_ONCE)
+                    else:
+                        inspection.advance(MAX_INT64)
+                    if not inspection.finished:
+                        self.inspection = inspection
+                        break
+                    self.inspection = None
+                    records, header = stamp(*inspection.result, config, now_ms)
+                if records.readonly:
                     records = memoryview(bytearray(records))
                 size = len(records)
-                last_offset_delta = header[6]
-                max_timestamp = header[8]
+                last_offset_delta = header[LAST_OFFSET_DELTA_FIELD]
+                max_timestamp = header[MAX_TIMESTAMP_FIELD]
                 if (
                     write.size + size > room
                     or max_timestamp > roll_after
@@ -173,15 +218,18 @@ class Log:
                 ):
                     write.finish(results)
                     if self.segments.active.size:
+                        rolls += 1
+                        if rolls > _ROLLS_AT_ONCE and origin is _CLIENT:
+                            break
                         self.roll(now_ms)
                     room, roll_after, last_allowed = self.roll_limits(now_ms)
-                if header[9] != NO_PRODUCER_ID:
+                if header[PRODUCER_ID_FIELD] != NO_PRODUCER_ID:
                     duplicate = write.add_producer(records, header, origin, transaction_version)
                     if duplicate is not None:
                         results.append(duplicate)
                         continue
                 base_offset = write.next_offset
-                assign_position(records, base_offset, header[1], leader_epoch)
+                assign_position(records, base_offset, header[BATCH_LENGTH_FIELD], leader_epoch)
                 last_offset = base_offset + last_offset_delta
                 write.add(records, (last_offset, max_timestamp, size))
                 results.append(new_append_result(AppendResult, (base_offset, last_offset, log_append_time, False)))
@@ -193,14 +241,14 @@ class Log:
         return results
 
     def append_as_follower(self, records: memoryview, *, now_ms: int) -> None:
-        """Append batches as they are, offsets and all, as they came from the partition's leader.
+        """Append batches from the partition's leader as they are, with their offsets.
 
         If one of them is refused, those before it are in the log.
         """
         append_as_follower(self, records, now_ms)
 
     def roll_limits(self, now_ms: int) -> tuple[int, int, int]:
-        """What still goes into the active segment: bytes, the latest timestamp, and the last offset.
+        """The limits of the active segment: remaining bytes, latest timestamp and last offset.
 
         A batch beyond any of them goes into a new segment, unless this one is empty.
         """
@@ -214,16 +262,16 @@ class Log:
         elif first_timestamp >= 0:
             roll_after = first_timestamp + max_age
         else:
-            # Without timestamps the segment's age goes by the clock.
+            # Without timestamps, the clock determines the segment's age.
             roll_after = MAX_INT64 if now_ms - segment.created_ms <= max_age else -2
         if segment.indexes_full(config.segment_index_bytes):
             room = 0
         return room, roll_after, segment.base_offset + MAX_RELATIVE_OFFSET
 
     def roll(self, now_ms: int, at: int | None = None) -> None:
-        """Begin a new segment at the log's end (or further on, where a leader's log goes on after a gap).
+        """Begin a new segment at the log's end (or later, if a leader's log continues after a gap).
 
-        OSError leaves the old segment the active one.
+        After an OSError the old segment is still the active one.
         """
         base_offset = self.end_offset if at is None else at
         old = self.segments.active
@@ -243,10 +291,10 @@ class Log:
     # -- reading
 
     def read(self, offset: int, max_bytes: int, *, upper_bound: int, min_one_message: bool = True) -> FileSlice | None:
-        """A stretch of one segment that begins with the batch of `offset`; None if there is nothing to read.
+        """A slice of one segment that begins with the batch of `offset`; None if there is nothing to read.
 
-        Batches that reach to `upper_bound` are left out. The stretch may end within a batch, except that the first one
-        is whole: if it is larger than `max_bytes`, it is all there is, or nothing without `min_one_message`.
+        Batches that reach `upper_bound` are left out. The slice may end within a batch, but the first batch is always
+        complete: if it is larger than `max_bytes`, it is returned alone, or not at all without `min_one_message`.
         """
         if not self.log_start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRange(
@@ -265,7 +313,7 @@ class Log:
                         return None
                     size = found.size
                 return FileSlice(segment.handle, found.position, size)
-            # Compaction may have left nothing at the end of this segment.
+            # Compaction may have left no records at the end of this segment.
             segment = self.segments.after(segment)
         return None
 
@@ -274,9 +322,10 @@ class Log:
         following = self.segments.after(segment)
         if following is not None and upper_bound >= following.base_offset:
             return segment.size
-        known = self._known_bound
-        if known is not None and known[0] is segment and known[1] == upper_bound:
-            return known[2]
+        if self._known_bound is not None:
+            known_segment, known_bound, position = self._known_bound
+            if known_segment is segment and known_bound == upper_bound:
+                return position
         found = segment.locate(upper_bound)
         position = segment.size if found is None else found.position
         self._known_bound = (segment, upper_bound, position)
@@ -286,27 +335,10 @@ class Log:
         """The aborted transactions that a reader of [first_offset, end_offset) must know."""
         return aborted_in(self.segments, first_offset, end_offset)
 
-    def find_by_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record that is not earlier than `timestamp`."""
-        for segment in self.segments:
-            if segment.max_timestamp >= timestamp:
-                start = max(segment.time_index.lookup(timestamp), self.log_start_offset)
-                found = find_in_segment(segment, start, timestamp, self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
-
-    def find_max_timestamp(self) -> FoundOffset | None:
-        """The first record with the latest timestamp in the log."""
-        latest = max(self.segments, key=lambda segment: segment.max_timestamp)
-        if latest.max_timestamp < 0:
-            return None
-        return find_in_segment(latest, latest.offset_of_max_timestamp, latest.max_timestamp, self.log_start_offset)
-
     # -- giving up records
 
     def increment_log_start_offset(self, offset: int) -> None:
-        """DeleteRecords: nobody shall read below `offset` any more."""
+        """DeleteRecords: records below `offset` must not be read any more."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(f"{self.topic_partition}: offset {offset} is past {self.high_watermark}")
         if offset > self.log_start_offset:
@@ -314,25 +346,25 @@ class Log:
             self.leader_epochs.truncate_from_start(offset)
 
     def delete_segments(self, doomed: Sequence[Segment], now_ms: int) -> PendingDeletion:
-        """Take the first segments out of the log.
+        """Remove the first segments from the log.
 
-        Their files are renamed at once, and deleted by whoever runs the result. If that is all of them, the log goes on
-        with an empty one.
+        Their files are renamed now, and deleted when the caller runs the result. If no segment is left, the log
+        continues with an empty one.
         """
         if len(doomed) == len(self.segments):
             self.roll(now_ms)
         paths = self._remove(doomed)
         self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
         self.leader_epochs.truncate_from_start(self.log_start_offset)
-        # The snapshot of the first segment that is left says what went before, and stays.
+        # The snapshot at the first remaining segment describes the earlier records, and stays.
         self._snapshots.delete_up_to(self.segments.first.base_offset - 1)
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def start_swap(self, base_offset: int, sizes: dict[str, int], old: Sequence[Segment]) -> PendingSwap:
-        """Begin to put a compacted segment in the place of those it was made of.
+        """Begin to replace segments by the compacted segment that was made of them.
 
-        Its files are complete and synced and end in `.cleaned`; `sizes` are theirs. `sync` the result on any thread,
-        then call `replace_segments`. It is cancelled if the log loses records before that.
+        Its files are complete and synced and end in `.cleaned`; `sizes` are their sizes. `sync` the result on any
+        thread, then call `replace_segments`. The swap is cancelled if the log loses records before that.
         """
         new = Segment(self.folder, base_offset, self._open_files, sizes, old[0].created_ms, suffix=CLEANED)
         swap = PendingSwap(self._file_system, new, old)
@@ -341,10 +373,10 @@ class Log:
         return swap
 
     def replace_segments(self, swap: PendingSwap) -> PendingDeletion:
-        """Let the compacted segment take its place. When the old ones have been deleted, call `finish_swap`.
+        """Put the compacted segment in its place. When the old ones have been deleted, call `finish_swap`.
 
-        If an old one cannot be renamed, all can still be read, the next start will have the new one instead, and until
-        then the log takes no more records.
+        If an old one cannot be renamed, everything can still be read, but the log accepts no more records until the
+        next start, which will use the new segment.
         """
         self._swap = None
         try:
@@ -367,7 +399,7 @@ class Log:
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def finish_swap(self, swap: PendingSwap) -> None:
-        """Give the compacted segment its name: nothing is left that it could be mixed up with."""
+        """Give the compacted segment its final name, now that the old segments are gone."""
         if self.in_use and self.segments.floor(swap.new.base_offset) is swap.new:
             swap.new.rename(SWAP, "")
             self._folder_changed = True
@@ -378,34 +410,36 @@ class Log:
             self._swap = None
 
     def truncate_to(self, offset: int, now_ms: int) -> PendingDeletion:
-        """Cut off the batch that holds `offset`, and all after it.
+        """Remove the batch that holds `offset`, and everything after it.
 
-        Use `LogDirectory.truncate_log` instead, so that what is on disk says so, too.
+        Use `LogDirectory.truncate_log` instead, which updates the checkpoints too.
         """
         if offset >= self.end_offset:
+            # An epoch in which this broker led and wrote nothing is known to nobody else.
+            self.leader_epochs.truncate_from_end(self.end_offset)
             return PendingDeletion(self._file_system, self.folder, [])
         if offset <= self.log_start_offset:
-            # Nothing that may be read would be left.
+            # No readable record would be left.
             return self.truncate_fully_and_start_at(offset, now_ms)
         self._forget_position()
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         paths = self._remove(doomed)
         self.segments.active.truncate_to(offset)
-        # What is cut off must not come back after a crash, between what was kept and what is appended next.
+        # After a crash, removed records must not reappear between the kept ones and those appended next.
         self._file_system.fsync(self.segments.active.handle.fd)
         self._file_system.fsync_directory(self.folder)
         end_offset = self.segments.active.read_next_offset()
         if end_offset < self.log_start_offset:
-            # The batch began with deleted records. Their offsets are not used again.
+            # The batch began with deleted records. Their offsets are not reused.
             paths += self.truncate_fully_and_start_at(self.log_start_offset, now_ms).paths
         else:
             self._end_at(end_offset)
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> PendingDeletion:
-        """Forget all records; the log goes on at `offset`."""
+        """Drop all records; the log continues at `offset`."""
         self._forget_position()
-        # They go before the new one comes, which may have the name of one of them.
+        # Delete them before creating the new one, which may have the name of one of them.
         paths = self._remove(list(self.segments))
         self.segments.add(Segment.create(self.folder, offset, self._open_files, now_ms))
         self.leader_epochs.replace([])
@@ -427,13 +461,13 @@ class Log:
         return paths
 
     def _forget_position(self) -> None:
-        """A flush that is under way may have synced what is being cut off now, and not what takes its place."""
+        """A flush in progress may have synced what is being removed now, but not what replaces it."""
         self.truncations += 1
         self._known_bound = None
         self.cancel_swap()
 
     def lower_known_offsets(self, offset: int) -> bool:
-        """The log will be cut at `offset`. Say whether more was known to be synced, committed, deleted or compacted."""
+        """The log will be truncated at `offset`: lower larger known offsets. Returns whether there were any."""
         lower = offset < max(self.recovery_point, self.high_watermark, self.log_start_offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = min(self.high_watermark, offset)
@@ -455,7 +489,7 @@ class Log:
     # -- flushing
 
     def flush_due(self, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` ask for a flush, or a segment was rolled since the last one."""
+        """Whether `flush.messages` or `flush.ms` require a flush, or a segment was rolled since the last one."""
         unflushed = self.end_offset - self.recovery_point
         return unflushed > 0 and (
             unflushed >= self._config.flush_messages
@@ -464,7 +498,7 @@ class Log:
         )
 
     def start_flush(self) -> PendingFlush:
-        """Begin to bring the log to disk as it is now: `sync` the result on any thread, then call `finish_flush`."""
+        """Begin to flush the log as it is now: `sync` the result on any thread, then call `finish_flush`."""
         unflushed = self.segments.from_offset(self.recovery_point)
         segments = [segment for segment in self.segments if segment in unflushed or segment in self.finished]
         indexes = [index for segment in segments for index in segment.save_indexes()]
@@ -474,7 +508,7 @@ class Log:
             paths.append(os.path.join(self.folder, PARTITION_METADATA))
             folders.append(os.path.dirname(self.folder))
         handles = [segment.handle for segment in segments] + [Handle(self._file_system, path) for path in paths]
-        # All files are open, so that nothing can fail any more before they are synced.
+        # All files are open, so nothing can fail before they are synced.
         self._folder_changed = self._is_new = False
         self.finished = []
         self._snapshots.unsynced = []
@@ -484,10 +518,10 @@ class Log:
         return PendingFlush(self._file_system, handles, folders, self.end_offset, self.truncations)
 
     def finish_flush(self, pending: PendingFlush, now_ms: int) -> None:
-        """Take note of what is on disk now.
+        """Record what is on disk now.
 
-        After a failed sync nobody knows what is: the kernel may have dropped what it could not write. The log then
-        takes no more records, and no later sync makes up for it.
+        After a failed sync that is unknown: the kernel may have dropped what it could not write. The log then accepts
+        no more records, and a later sync does not change that.
         """
         if pending.error is not None:
             self._failure = LogFailure(f"{self.topic_partition}: could not be synced: {pending.error}")
@@ -498,20 +532,20 @@ class Log:
             self.recovery_point = max(self.recovery_point, pending.end_offset)
 
     def sync_creation_with_next_flush(self) -> None:
-        """The folder was made just now."""
+        """The folder was just created."""
         self._is_new = True
 
     def start_close(self) -> PendingFlush:
-        """The last flush, after which nothing needs to be scanned when the log is opened again."""
+        """The last flush. After it, opening the log again needs no scan."""
         self._snapshots.take(self.end_offset, self.producer_state)
         self.segments.active.finish_time_index()
         return self.start_flush()
 
     def drop_files(self) -> None:
-        """Close all files as they are. The log is not to be used any more."""
+        """Close all files as they are. The log must not be used any more."""
         self.in_use = False
         if self._swap is not None:
-            # Its files are in the hands of whoever opens the folder next.
+            # Opening the folder again will take care of its files.
             self._swap.cancelled = True
         for segment in self.segments:
             segment.drop()

@@ -1,7 +1,7 @@
-"""A data directory: the logs of many partitions, the files that say how far each is safe, and a lock.
+"""A data directory: the logs of many partitions, their checkpoint files, and a lock.
 
-One process uses it at a time. When it is closed in order, `.kafka_cleanshutdown` says so as the very last thing; it is
-taken away when the directory is opened, so that whoever comes after a crash does not find it.
+One process uses it at a time. A clean shutdown writes `.kafka_cleanshutdown` as its very last step. Opening the
+directory removes that file, so it is absent after a crash.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from typing import Final
 
 import structlog
 
-from storage.checkpoints import (
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.checkpoints import (
     CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -23,15 +24,21 @@ from storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from storage.config import LogConfig
-from storage.errors import CorruptFile, DirectoryLocked, LogFailure, WrongDirectory
-from storage.filesystem import FileSystem
-from storage.flush import PendingDeletion, PendingFlush
-from storage.log import Log
-from storage.log_loader import KnownOffsets, open_log
-from storage.open_files import OpenFiles
-from storage.properties import CLEAN_SHUTDOWN, MetaProperties, encode_id, write_clean_shutdown, write_topic_id
-from storage.topic_partition import DELETED_SUFFIX, TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import CorruptFile, DirectoryLocked, LogFailure, WrongDirectory
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.flush import PendingDeletion, PendingFlush
+from barnabas.storage.log import Log
+from barnabas.storage.log_loader import KnownOffsets, open_log
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.partition_folder import (
+    DELETED_SUFFIX,
+    STRAY_SUFFIX,
+    deleted_folder,
+    partition_of_folder,
+    stray_folder,
+)
+from barnabas.storage.properties import CLEAN_SHUTDOWN, MetaProperties, encode_id, write_clean_shutdown, write_topic_id
 
 logger = structlog.get_logger(__name__)
 
@@ -41,7 +48,7 @@ _SYNCED_AT_ONCE: Final = 32
 
 
 class CheckpointFiles:
-    """The checkpoint files of a directory. Threads write them one at a time, and nothing older over something newer."""
+    """The checkpoint files of a directory. Threads write them one at a time, and never replace newer by older data."""
 
     def __init__(self, file_system: FileSystem, folder: str) -> None:
         self._file_system = file_system
@@ -63,7 +70,7 @@ class CheckpointFiles:
 
 
 class PendingCheckpoint:
-    """The offsets of all logs at one moment, to be written on any thread."""
+    """The offsets of all logs at one moment. Any thread may write them."""
 
     def __init__(self, files: CheckpointFiles, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         self._files = files
@@ -71,7 +78,7 @@ class PendingCheckpoint:
         self._offsets = offsets
 
     def write(self) -> None:
-        """When this returns, these offsets are on disk, or later ones."""
+        """When this returns, these or later offsets are on disk."""
         self._files.write(self._number, self._offsets)
 
     def write_copy(self, folder: str, file_system: FileSystem) -> None:
@@ -81,7 +88,7 @@ class PendingCheckpoint:
 
 
 class PendingFolderDeletion:
-    """The folder of a partition that was deleted, to be removed on any thread."""
+    """The folder of a deleted partition. Any thread may remove it."""
 
     def __init__(self, file_system: FileSystem, path: str) -> None:
         self.path = path
@@ -102,12 +109,12 @@ class LogDirectory:
         now_ms: int,
         cluster_id: str | None = None,
         file_system: FileSystem | None = None,
-        max_open_files: int = 4096,
+        max_open_files: int | None = None,
     ) -> None:
-        """Open a directory, made if need be, and all logs in it. `config_of` gives the settings of a topic.
+        """Open a directory, created if necessary, and all logs in it. `config_of` returns the settings of a topic.
 
-        A new directory gets the given cluster id, or one of its own. One that has another raises WrongDirectory; one
-        that is in use, DirectoryLocked.
+        A new directory gets the given cluster id, or a new one. Raises WrongDirectory if the directory has another
+        cluster id, and DirectoryLocked if it is in use.
         """
         self.path = os.path.abspath(path)
         self.logs: dict[TopicPartition, Log] = {}
@@ -121,7 +128,7 @@ class LogDirectory:
             self.was_clean = self._take_clean_mark()
             self._open_logs(config_of, now_ms)
         except BaseException:
-            os.close(self._lock)
+            self._file_system.close(self._lock)
             raise
 
     def _read_properties(self, node_id: int, cluster_id: str | None) -> MetaProperties:
@@ -130,9 +137,9 @@ class LogDirectory:
             properties = MetaProperties(cluster_id or encode_id(uuid.uuid4()), node_id, uuid.uuid4())
             properties.write(self.path, self._file_system)
         if properties.node_id != node_id:
-            raise WrongDirectory(f"{self.path} is the data of node {properties.node_id}, not {node_id}")
+            raise WrongDirectory(f"{self.path} belongs to node {properties.node_id}, not {node_id}")
         if cluster_id is not None and properties.cluster_id != cluster_id:
-            raise WrongDirectory(f"{self.path} is of cluster {properties.cluster_id}, not {cluster_id}")
+            raise WrongDirectory(f"{self.path} belongs to cluster {properties.cluster_id}, not {cluster_id}")
         return properties
 
     def _take_clean_mark(self) -> bool:
@@ -150,12 +157,15 @@ class LogDirectory:
         first_dirty_offsets = self._read_checkpoint(CLEANER_OFFSET_CHECKPOINT)
         with os.scandir(self.path) as entries:
             folders = sorted(entry.name for entry in entries if entry.is_dir())
+        strays = [name for name in folders if name.endswith(STRAY_SUFFIX)]
+        if strays:
+            logger.warning("folders that were set aside are still there", path=self.path, folders=strays[:10])
         for name in folders:
             folder = os.path.join(self.path, name)
             if name.endswith(DELETED_SUFFIX):
                 self._file_system.remove_tree(folder)
                 continue
-            topic_partition = TopicPartition.of_folder(name)
+            topic_partition = partition_of_folder(name)
             if topic_partition is not None:
                 self.logs[topic_partition] = open_log(
                     folder,
@@ -173,7 +183,7 @@ class LogDirectory:
                 )
 
     def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """A damaged checkpoint is as good as none: it costs a longer recovery, or brings deleted records back."""
+        """A damaged checkpoint counts as missing. That makes recovery slower, or brings deleted records back."""
         try:
             return read_offsets(os.path.join(self.path, name))
         except CorruptFile as error:
@@ -183,14 +193,17 @@ class LogDirectory:
     # -- partitions
 
     def create_log(self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: LogConfig, now_ms: int) -> Log:
-        """The log of a new partition; the one that is there, if there is one.
+        """Create the log of a new partition, or return the existing one.
 
-        That one may have been left without its topic's id by a crash, and gets it now.
+        A crash may have left an existing log without its topic id; it gets it now.
         """
         log = self.logs.get(topic_partition)
         if log is not None:
             if log.topic_id is None:
-                write_topic_id(log.folder, topic_id, self._file_system, sync=False)
+                try:
+                    write_topic_id(log.folder, topic_id, self._file_system, sync=False)
+                except OSError as error:
+                    raise LogFailure(f"{topic_partition} could not get its topic id: {error}") from None
                 log.topic_id = topic_id
             return log
         folder = os.path.join(self.path, str(topic_partition))
@@ -209,28 +222,28 @@ class LogDirectory:
         return log
 
     def delete_log(self, topic_partition: TopicPartition) -> PendingFolderDeletion:
-        """Take a partition out of the directory. What readers hold of it stays readable."""
+        """Remove a partition from the directory. Slices that readers hold stay readable."""
         log = self.logs.pop(topic_partition)
-        folder = os.path.join(self.path, topic_partition.deleted_folder())
+        folder = os.path.join(self.path, deleted_folder(topic_partition))
         log.drop_files()
         self._file_system.rename(log.folder, folder)
         return PendingFolderDeletion(self._file_system, folder)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """Keep the folder of a partition that nobody knows, under a name by which it is not opened again."""
+        """Keep the folder of an unknown partition, renamed so that it is not opened again."""
         log = self.logs.pop(topic_partition)
         log.drop_files()
-        self._file_system.rename(log.folder, os.path.join(self.path, topic_partition.stray_folder()))
+        self._file_system.rename(log.folder, os.path.join(self.path, stray_folder(topic_partition)))
 
     def truncate_log(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
-        """Cut a log. What the checkpoints say of it goes down first: what follows the cut is new."""
+        """Truncate a log. Its checkpoints are lowered first, because new records will follow the cut."""
         log = self.logs[topic_partition]
         if log.lower_known_offsets(offset):
             self.start_checkpoint().write()
         return log.truncate_to(offset, now_ms)
 
     def truncate_log_fully(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
-        """Forget all records of a log, which goes on at `offset`."""
+        """Drop all records of a log, which continues at `offset`."""
         log = self.logs[topic_partition]
         if log.lower_known_offsets(offset):
             self.start_checkpoint().write()
@@ -239,7 +252,7 @@ class LogDirectory:
     # -- checkpoints and the end
 
     def start_checkpoint(self) -> PendingCheckpoint:
-        """What is to be written down from time to time of how far each log is safe, committed and deleted."""
+        """The offsets up to which each log is synced, committed and deleted, to be written regularly."""
         return PendingCheckpoint(
             self._checkpoints,
             {
@@ -259,50 +272,56 @@ class LogDirectory:
         )
 
     def close(self, broker_epoch: int = -1) -> None:
-        """Stop in order: bring every log to disk and say so. If one fails, the next start is as after a crash."""
+        """Shut down cleanly: sync every log and mark that. If it fails, the next start recovers as after a crash."""
         try:
             clean = self._flush_all()
             self.start_checkpoint().write()
             if clean:
                 write_clean_shutdown(self.path, broker_epoch, self._file_system)
+        except OSError as error:
+            logger.error("the data directory could not be shut down cleanly", path=self.path, error=str(error))
         finally:
             self.abandon()
 
     def _flush_all(self) -> bool:
-        """Bring every log to disk, and say whether that worked for all.
+        """Sync every log, and return whether all succeeded.
 
-        Many are synced at a time: that takes a disk hardly longer than one.
+        Many are synced at the same time, which takes a disk hardly longer than one. Each may need a few open files.
         """
         clean = True
         logs = list(self.logs.values())
-        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-            for start in range(0, len(logs), _SYNCED_AT_ONCE):
-                some = logs[start : start + _SYNCED_AT_ONCE]
-                try:
-                    flushes = [log.start_close() for log in some]
-                    for _ in pool.map(PendingFlush.sync, flushes):
-                        pass
-                    for log, flush in zip(some, flushes, strict=True):
+        at_once = max(1, min(_SYNCED_AT_ONCE, self._open_files.capacity // 8))
+        with ThreadPoolExecutor(at_once) as pool:
+            for start in range(0, len(logs), at_once):
+                flushes: list[tuple[Log, PendingFlush]] = []
+                for log in logs[start : start + at_once]:
+                    try:
+                        flushes.append((log, log.start_close()))
+                    except Exception as error:
+                        clean = _not_closed(log, error)
+                for _ in pool.map(PendingFlush.sync, [flush for _, flush in flushes]):
+                    pass
+                for log, flush in flushes:
+                    try:
                         log.finish_flush(flush, log.last_flush_ms)
-                except (LogFailure, OSError) as error:
-                    logger.error("a log could not be closed in order", error=str(error))
-                    clean = False
+                    except LogFailure as error:
+                        clean = _not_closed(log, error)
         return clean
 
     def abandon(self) -> None:
-        """Let go of the directory as it is, as a crash would."""
+        """Release the directory as it is, as a crash would."""
         for log in self.logs.values():
             log.drop_files()
         self.logs.clear()
-        os.close(self._lock)
+        self._file_system.close(self._lock)
 
 
 def lock_directory(folder: str) -> int:
-    """Lock a directory against other processes, Apache Kafka's among them, and against a second use in this one.
+    """Lock a directory against other processes, including Apache Kafka's, and against a second use in this one.
 
-    The lock goes when the descriptor that is given back is closed. DirectoryLocked if somebody else has it.
+    Closing the returned descriptor releases the lock. Raises DirectoryLocked if the directory is already locked.
 
-    Kafka takes a POSIX lock, which a process does not hold against itself; flock does that.
+    Kafka takes a POSIX lock, which does not exclude the same process; flock does.
     """
     fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -312,3 +331,8 @@ def lock_directory(folder: str) -> int:
         os.close(fd)
         raise DirectoryLocked(f"{folder} is in use by another process") from None
     return fd
+
+
+def _not_closed(log: Log, error: Exception) -> bool:
+    logger.error("a log could not be shut down cleanly", partition=str(log.topic_partition), error=str(error))
+    return False

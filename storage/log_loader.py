@@ -1,8 +1,8 @@
 """Opening a partition's folder.
 
-After a clean stop nothing is scanned: the names and sizes of the files, the last few headers and one producer snapshot
-say all there is to know. After a crash the segments from the recovery point on are checked batch by batch
-(storage.recovery).
+After a clean shutdown nothing is scanned: the names and sizes of the files, the last few headers and one producer
+snapshot are enough. After a crash, the segments from the recovery point on are checked batch by batch
+(barnabas.storage.recovery).
 """
 
 import os
@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import structlog
 
-from storage.batch_scan import scan_headers
-from storage.checkpoints import EpochEntry, read_epochs
-from storage.config import LogConfig
-from storage.errors import CorruptFile
-from storage.file_names import (
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.batch_scan import scan_headers
+from barnabas.storage.checkpoints import EpochEntry, read_epochs
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.file_names import (
     CLEANED,
     DELETED,
     LOG_SUFFIX,
@@ -27,23 +28,22 @@ from storage.file_names import (
     offset_file,
     parse_offset_file,
 )
-from storage.filesystem import FileSystem
-from storage.leader_epochs import NO_EPOCH, LeaderEpochs
-from storage.log import Log
-from storage.open_files import Handle, OpenFiles
-from storage.producer_state import ProducerState
-from storage.properties import read_topic_id
-from storage.recovery import rebuild_producer_state, recover_segment
-from storage.segment import Segment
-from storage.segments import Segments
-from storage.snapshots import Snapshots
-from storage.topic_partition import TopicPartition
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.leader_epochs import NO_EPOCH, LeaderEpochs
+from barnabas.storage.log import Log
+from barnabas.storage.open_files import Handle, OpenFiles
+from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.properties import read_topic_id
+from barnabas.storage.recovery import rebuild_producer_state, recover_segment
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshots import Snapshots
 
 logger = structlog.get_logger(__name__)
 
 
 class KnownOffsets(NamedTuple):
-    """What the data directory's checkpoint files say of a log."""
+    """A log's offsets in the data directory's checkpoint files."""
 
     recovery_point: int = 0
     log_start_offset: int = 0
@@ -62,7 +62,7 @@ def open_log(
     clean: bool,
     now_ms: int,
 ) -> Log:
-    """The log in a folder that exists. `clean` says that the broker was stopped in order when it last used it."""
+    """Open the log in an existing folder. `clean`: the last run ended with a clean shutdown."""
     file_system = open_files.file_system
     files = _tidy_up(folder, file_system, _list_files(folder))
     segments = _find_segments(folder, files, open_files, now_ms, known.log_start_offset)
@@ -71,7 +71,9 @@ def open_log(
     doubtful = [] if clean else _doubtful(segments, known.recovery_point)
     trusted = [segment for segment in segments if segment not in doubtful]
     stored_epochs = _read_epochs(folder)
-    epochs = _epochs_in(trusted) if stored_epochs is None else list(stored_epochs)
+    # A crash of the machine may leave the file empty: it is replaced without a sync.
+    is_lost = stored_epochs is None or (not stored_epochs and not clean)
+    epochs = _epochs_in(trusted) if is_lost else list(stored_epochs or ())
 
     if clean:
         _rebuild_missing_indexes(segments, trusted, snapshots, config)
@@ -105,7 +107,7 @@ def open_log(
         high_watermark=high_watermark,
     )
     if log_start_offset > end_offset:
-        # Records were deleted up to here, and those after them were lost.
+        # Records up to here were deleted, and those after it were lost.
         log.truncate_fully_and_start_at(log_start_offset, now_ms).run()
     leader_epochs.truncate_from_end(log.end_offset)
     leader_epochs.truncate_from_start(log.log_start_offset)
@@ -134,7 +136,7 @@ def _list_files(folder: str) -> _Files:
 
 
 def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
-    """Finish what a crash interrupted: deletions, and the swap of compacted segments for those they replace."""
+    """Finish what a crash interrupted: deletions, and the swapping in of compacted segments."""
     leftovers = [suffix for suffix in files if suffix.endswith((DELETED, CLEANED, TEMPORARY))]
     for suffix in leftovers:
         for offset in files.pop(suffix):
@@ -143,12 +145,12 @@ def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
         return files
 
     for base_offset, size in files.get(LOG_SUFFIX + SWAP, {}).items():
-        # The replacement is complete, for the log is renamed last. Whatever it replaces goes, then it takes its place.
+        # The replacement is complete, because its log is renamed last. Delete the segments it replaces, then rename it.
         end_offset = _end_offset(file_system, offset_file(folder, base_offset, LOG_SUFFIX + SWAP), base_offset, size)
         for suffix in SEGMENT_SUFFIXES:
             for replaced in [offset for offset in files.get(suffix, {}) if base_offset <= offset < end_offset]:
                 file_system.unlink(offset_file(folder, replaced, suffix))
-        # Names may reach the disk in any order, and these must never be there together.
+        # Renames may reach the disk in any order, and both names must never exist together.
         file_system.fsync_directory(folder)
         for suffix in SEGMENT_SUFFIXES:
             if base_offset in files.get(suffix + SWAP, {}):
@@ -163,7 +165,7 @@ def _tidy_up(folder: str, file_system: FileSystem, files: _Files) -> _Files:
 
 
 def _end_offset(file_system: FileSystem, path: str, base_offset: int, size: int) -> int:
-    """The offset after the last batch of a file. An empty replacement still replaces the segment of its name."""
+    """The offset after the last batch of a file. An empty replacement still replaces the segment with its name."""
     end_offset = base_offset + 1
     for _, header in scan_headers(Handle(file_system, path), 0, size):
         end_offset = header.next_offset
@@ -190,7 +192,7 @@ def _find_segments(folder: str, files: _Files, open_files: OpenFiles, now_ms: in
 
 
 def _read_epochs(folder: str) -> list[EpochEntry] | None:
-    """The leader epochs in their file; None if it is damaged."""
+    """The leader epochs in the checkpoint file; None if it is damaged."""
     try:
         return read_epochs(LeaderEpochs.path_in(folder))
     except CorruptFile as error:
@@ -199,7 +201,7 @@ def _read_epochs(folder: str) -> list[EpochEntry] | None:
 
 
 def _epochs_in(segments: Iterable[Segment]) -> list[EpochEntry]:
-    """The leader epochs that the batches themselves tell of."""
+    """The leader epochs according to the batches."""
     epochs: list[EpochEntry] = []
     for segment in segments:
         for _, header in segment.headers():
@@ -222,8 +224,8 @@ def _read_topic_id(folder: str) -> uuid.UUID | None:
 def _doubtful(segments: Segments, recovery_point: int) -> list[Segment]:
     """The segments that a crash may have damaged.
 
-    The one that ends with the recovery point is among them: its records are on disk, but its indexes were finished when
-    the next one was begun, and that may have been later.
+    This includes the segment that ends at the recovery point. Its records are on disk, but its indexes were completed
+    when the next segment began, which may have been later.
     """
     return segments.from_offset(max(recovery_point - 1, 0))
 
@@ -232,13 +234,14 @@ def _rebuild_missing_indexes(
     segments: Segments, trusted: Iterable[Segment], snapshots: Snapshots, config: LogConfig
 ) -> None:
     for segment in trusted:
-        if not segment.indexes_are_sound:
+        # Indexes of inactive segments are checked when they are read. Checking them here would take too long.
+        if not segment.indexes_are_sound or (segment is segments.active and not segment.lookup_indexes_fit()):
             logger.warning("index rebuilt", segment=segment.path)
             state = rebuild_producer_state(segments, snapshots, segment.base_offset)
             recover_segment(segment, config.index_interval_bytes, state, [], segment.base_offset)
             if segment is not segments.active:
                 segment.become_inactive()
-                segment.sync_indexes()  # nobody will look at this segment again after a crash
+                segment.sync_indexes()  # recovery will not check this segment again after a crash
 
 
 def _recover(
@@ -250,10 +253,9 @@ def _recover(
     recovery_point: int,
     epochs: list[EpochEntry],
 ) -> tuple[int, ProducerState]:
-    """Check the doubtful segments; drop all that follows the first batch that is not sound.
+    """Check the doubtful segments, and drop everything from the first invalid batch on.
 
-    Gives the offset at which the log ends now, and the producer state there. The epochs are brought up to date in
-    place.
+    Returns the new end offset of the log, and the producer state there. The epochs are updated in place.
     """
     first = doubtful[0]
     sound = [segment for segment in segments if segment not in doubtful]
@@ -264,7 +266,7 @@ def _recover(
     end_offset = first.base_offset
     for number, segment in enumerate(doubtful):
         size = segment.size
-        # Compaction leaves gaps, but only in what was synced. Any other means that what lay there is lost.
+        # Compaction leaves gaps, but only in synced data. Any other gap means that records were lost.
         gap = segment.base_offset > max(end_offset, recovery_point) and number > 0 and not config.compact
         if segment.base_offset < end_offset or gap:
             _drop(topic_partition, segments, doubtful[number:])

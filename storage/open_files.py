@@ -1,30 +1,32 @@
-"""Descriptors: opened on need, and bounded.
+"""File descriptors: opened on demand, and limited in number.
 
-A log may have more segments than the process may have files. What needs a file open (a segment, an index) is a holder:
-it keeps a handle while it has one, and gives it up when others need the room. The handle itself lives as long as
-anybody refers to it: a slice that a reader holds keeps its file readable though the segment was closed or deleted
-meanwhile.
+A log may have more segments than the process may open files. A holder (a segment or an index) keeps a handle until
+others need the room. The handle itself lives as long as something refers to it: a slice that a reader holds keeps its
+file readable even if the segment has been closed or deleted meanwhile.
 """
 
 import mmap
 import os
-from typing import Protocol
+from typing import Final, Protocol
 
-from storage.filesystem import FileSystem
+from barnabas.storage.filesystem import FileSystem
+
+_MOST_HANDLES: Final = 4096
 
 
 class Handle:
-    """An open file. It closes when the last reference to it goes.
+    """An open file. It closes when the last reference to it is dropped.
 
-    Compiled code lets go of a variable after its last use, and not at the end of its function: whoever is the only one
-    to hold a handle calls a method of it, and does not take its descriptor out.
+    Compiled code drops a variable after its last use, not at the end of the function. So the only owner of a handle
+    must call its methods and not take out the descriptor.
     """
 
-    __slots__ = ("_file_system", "fd", "used")
+    __slots__ = ("_file_system", "fd", "path", "used")
 
     def __init__(self, file_system: FileSystem, path: str, *, create: bool = False) -> None:
         self.fd = -1
         self.used = True
+        self.path = path
         self._file_system = file_system
         self.fd = file_system.open(path, create=create)
 
@@ -40,7 +42,7 @@ class Handle:
 
 
 class MappedHandle:
-    """A whole file mapped into memory."""
+    """A file mapped into memory."""
 
     __slots__ = ("data", "used")
 
@@ -56,28 +58,38 @@ class MappedHandle:
 
 
 class Holder(Protocol):
-    """Marks its handle as used whenever it uses it: on every append and read that is cheaper than to keep an order."""
+    """Marks its handle whenever it uses it. On every append and read, that is cheaper than maintaining an order."""
 
     def give_up_idle_handle(self) -> bool:
-        """Drop the handle, unless it was used since this was last asked. Say whether it was dropped."""
+        """Drop the handle unless it was used since the last call. Returns whether it was dropped."""
+
+
+def default_capacity() -> int:
+    """Half of the files that this process may have open. The rest is for connections, and for files in passing."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return _MOST_HANDLES
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_HANDLES if allowed == resource.RLIM_INFINITY else min(allowed // 2, _MOST_HANDLES)
 
 
 class OpenFiles:
-    """At most `capacity` handles among all holders; those in use are the last to go."""
+    """At most `capacity` handles among all holders. Idle ones are dropped first."""
 
-    def __init__(self, file_system: FileSystem, capacity: int = 4096) -> None:
+    def __init__(self, file_system: FileSystem, capacity: int | None = None) -> None:
         self.file_system = file_system
-        self._capacity = capacity
-        # The oldest first.
+        self.capacity = default_capacity() if capacity is None else capacity
+        # Oldest first.
         self._holders: dict[Holder, None] = {}
 
     def __len__(self) -> int:
         return len(self._holders)
 
     def admit(self, holder: Holder) -> None:
-        """Count in a holder that is about to get a handle, and make room for it."""
+        """Register a holder that is about to get a handle, and make room for it."""
         holders = self._holders
-        while len(holders) >= self._capacity:
+        while len(holders) >= self.capacity:
             oldest = next(iter(holders))
             del holders[oldest]
             if not oldest.give_up_idle_handle():
@@ -85,5 +97,5 @@ class OpenFiles:
         holders[holder] = None
 
     def forget(self, holder: Holder) -> None:
-        """The holder has dropped its handle of its own accord."""
+        """The holder has dropped its handle by itself."""
         self._holders.pop(holder, None)

@@ -1,20 +1,20 @@
-"""Producer snapshots, `<offset>.snapshot`: what the log up to that offset says of its producers.
+"""Producer snapshots, `<offset>.snapshot`: the producers' state in the log up to that offset.
 
     version: int16 = 1
     crc: uint32, CRC-32C of what follows
     count: int32, then for each producer 46 bytes:
         producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64,
-        coordinator epoch int32, first offset of the transaction under way int64 (-1: none)
+        coordinator epoch int32, first offset of the open transaction int64 (-1: none)
 
-A snapshot spares a scan of the log. One that is torn fails its checksum, is thrown away, and an older one serves.
+A snapshot saves a scan of the log. A torn one fails its checksum and is deleted; then an older one is used.
 """
 
 import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from protocol.records.checksum import crc32c
-from storage.errors import CorruptFile
+from barnabas.protocol.records.checksum import crc32c
+from barnabas.storage.errors import CorruptFile
 
 _VERSION: Final = 1
 _PREFIX: Final = struct.Struct(">hI")
@@ -42,13 +42,13 @@ def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
 def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
     start = _PREFIX.size + _COUNT.size
     if len(data) < start:
-        raise CorruptFile(f"a producer snapshot of {len(data)} bytes")
+        raise CorruptFile(f"the producer snapshot has only {len(data)} bytes")
     version, crc = _PREFIX.unpack_from(data)
     if version != _VERSION:
-        raise CorruptFile(f"a producer snapshot of version {version}")
+        raise CorruptFile(f"the producer snapshot has version {version}")
     if crc32c(memoryview(data)[_PREFIX.size :]) != crc:
-        raise CorruptFile("a producer snapshot does not match its checksum")
+        raise CorruptFile("the producer snapshot does not match its checksum")
     (count,) = _COUNT.unpack_from(data, _PREFIX.size)
     if len(data) != start + count * _ENTRY.size:
-        raise CorruptFile(f"a producer snapshot of {len(data)} bytes for {count} producers")
+        raise CorruptFile(f"the producer snapshot has {len(data)} bytes for {count} producers")
     return [SnapshotEntry(*fields) for fields in _ENTRY.iter_unpack(memoryview(data)[start:])]

@@ -1,8 +1,7 @@
-"""What a partition knows of the producers that write to it.
+"""What a partition knows about the producers that write to it.
 
-For each producer id: its epoch, its last five batches (so that one that is sent again is not appended again), and where
-its transaction under way began. All of it follows from the log: `ProducerState` changes only by batches that are in the
-log, and a snapshot of it is no more than a shortcut.
+For each producer id: its epoch, its last five batches (to detect duplicates), and where its open transaction began. All
+of this follows from the log: only batches in the log change a `ProducerState`, and a snapshot is just a shortcut.
 
 Nothing changes before a write has succeeded. Batches are first checked and prepared in a `ProducerUpdate`, which is
 then applied or dropped.
@@ -11,23 +10,29 @@ then applied or dropped.
 from enum import Enum
 from typing import Final, NamedTuple
 
-from protocol.records.batch import (
+from barnabas.protocol.records.batch import (
+    ATTRIBUTES_FIELD,
+    BASE_SEQUENCE_FIELD,
+    LAST_OFFSET_DELTA_FIELD,
+    MAX_TIMESTAMP_FIELD,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
+    PRODUCER_EPOCH_FIELD,
+    PRODUCER_ID_FIELD,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     advance_sequence,
 )
-from protocol.records.control import ControlType, EndTransactionMarker
-from storage.admissions import Admissions
-from storage.errors import (
+from barnabas.protocol.records.control import ControlType, EndTransactionMarker
+from barnabas.storage.admissions import Admissions
+from barnabas.storage.errors import (
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from storage.indexes.transaction_index import AbortedTransaction
-from storage.producer_snapshot import SnapshotEntry
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.producer_snapshot import SnapshotEntry
 
 _BATCHES_KEPT: Final = 5
 _NO_OFFSET: Final = -1
@@ -37,11 +42,11 @@ _new: Final = tuple.__new__
 
 
 class AppendOrigin(Enum):
-    """Who appends: it decides what is checked."""
+    """Who appends. This decides what is checked."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    # What a leader has checked already, or an earlier run of this broker.
+    # A leader, or an earlier run of this broker, has already checked the batch.
     REPLICATION = "replication"
 
 
@@ -53,9 +58,13 @@ class ProducerBatch(NamedTuple):
     timestamp: int
 
 
+# The index of `last_sequence`, for the hot path.
+_LAST_SEQUENCE_FIELD: Final = 1
+
+
 class Producer(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
-    # The last few, the latest at the end.
+    # The last few batches, latest last.
     batches: tuple[ProducerBatch, ...] = ()
     last_timestamp: int = -1
     coordinator_epoch: int = _NO_COORDINATOR_EPOCH
@@ -80,15 +89,17 @@ _NO_TRANSACTIONS: Final[list[CompletedTransaction]] = []
 class ProducerState:
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
-        # Transactions without an end marker: first offset to producer id. They begin in the order of their offsets.
+        # Transactions without an end marker: first offset to producer id, in ascending order of offsets.
         self._ongoing: dict[int, int] = {}
-        # Transactions whose end marker lies at or above the high watermark: first offset to the marker's offset. A
-        # reader of committed records must not pass them yet, since the marker may still be lost with a leader.
+        # Transactions whose end marker is at or above the high watermark: first offset to the marker's offset. A reader
+        # of committed records must not pass them yet, because a leader change may still lose the marker.
         self._unreplicated: dict[int, int] = {}
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the earliest transaction that is not known to be over."""
+        """The first offset of the earliest transaction that may not have ended."""
+        if not self._ongoing and not self._unreplicated:
+            return None
         first_ongoing = next(iter(self._ongoing), None)
         first_unreplicated = min(self._unreplicated, default=None)
         if first_ongoing is None or first_unreplicated is None:
@@ -104,7 +115,7 @@ class ProducerState:
             }
 
     def forget_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget the producers that were last heard of too long ago and have no transaction under way."""
+        """Forget producers that have been idle for too long and have no open transaction."""
         expired = [
             producer_id
             for producer_id, producer in self.producers.items()
@@ -169,7 +180,7 @@ class ProducerState:
         return state
 
     def apply(self, update: "ProducerUpdate") -> list[AbortedTransaction]:
-        """Make an update's changes, now that its batches are in the log. Gives the transactions that were aborted."""
+        """Apply an update after its batches were written to the log. Returns the transactions that were aborted."""
         self.producers.update(update.producers)
         if update.started is not None:
             self._ongoing.update(update.started)
@@ -191,38 +202,39 @@ class ProducerState:
 
 
 class ProducerUpdate:
-    """The changes that a series of batches makes to a producer state, not applied yet."""
+    """The changes that a series of batches will make to a producer state."""
 
     __slots__ = ("_admissions", "_known", "completed", "ended", "producers", "started")
 
     def __init__(self, state: ProducerState, admissions: Admissions | None = None) -> None:
-        """With admissions, clients begin only such transactions as were admitted."""
+        """With `admissions`, clients may only begin transactions that were admitted."""
         self._known = state.producers
         self._admissions = admissions
         self.producers: dict[int, Producer] = {}
-        # Made only where there is something to put in: most writes neither begin nor end a transaction.
+        # Created only when needed: most writes neither begin nor end a transaction.
         self.started: dict[int, int] | None = None
-        # The producers whose transactions are over, whether they had begun here or not, and those that had.
-        self.ended: list[int] | None = None
+        # The producers whose transactions have ended, whether they had begun here or not, with the latest epoch of
+        # those transactions; and the transactions that had begun.
+        self.ended: list[tuple[int, int]] | None = None
         self.completed: list[CompletedTransaction] = _NO_TRANSACTIONS
 
     def add_data(self, header: BatchHeader, base_offset: int, origin: AppendOrigin) -> ProducerBatch | None:
-        """A batch of records of a producer; raises if the producer may not append it.
+        """Add a producer's batch of records; raises if the producer may not append it.
 
-        If a client sends a batch again that is in the log already, nothing is added, and that one is given back.
+        If the batch is a duplicate of one in the log, nothing is added, and that one is returned.
         """
-        producer_id, sequence = header[9], header[11]
+        producer_id, sequence = header[PRODUCER_ID_FIELD], header[BASE_SEQUENCE_FIELD]
         producer = self.producers.get(producer_id) or self._known.get(producer_id)
         if producer is not None:
             epoch, batches, _, coordinator_epoch, first_offset = producer
             if (
-                header[10] == epoch
+                header[PRODUCER_EPOCH_FIELD] == epoch
                 and batches
-                and sequence == (batches[-1][1] + 1) & _MAX_SEQUENCE
-                and (first_offset is not None) is bool(header[5] & TRANSACTIONAL_FLAG)
+                and sequence == (batches[-1][_LAST_SEQUENCE_FIELD] + 1) & _MAX_SEQUENCE
+                and (first_offset is not None) is bool(header[ATTRIBUTES_FIELD] & TRANSACTIONAL_FLAG)
             ):
-                # What follows on the last, as nearly all do. These are named tuples, made the short way.
-                last_offset_delta, timestamp = header[6], header[8]
+                # The usual case: the next sequence. These are named tuples, created the fast way.
+                last_offset_delta, timestamp = header[LAST_OFFSET_DELTA_FIELD], header[MAX_TIMESTAMP_FIELD]
                 batch: ProducerBatch = _new(
                     ProducerBatch,
                     (
@@ -243,11 +255,11 @@ class ProducerUpdate:
     def _add_unexpected(
         self, header: BatchHeader, base_offset: int, origin: AppendOrigin, producer: Producer
     ) -> ProducerBatch | None:
-        """A batch that does not just follow on the producer's last one."""
+        """Add a batch that does not simply continue the producer's last one."""
         (_, _, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, epoch, sequence, _) = header
         known_epoch, batches, _, coordinator_epoch, first_offset = producer
         last_sequence = NO_SEQUENCE if sequence == NO_SEQUENCE else advance_sequence(sequence, last_offset_delta)
-        if epoch != known_epoch or sequence != (advance_sequence(batches[-1][1], 1) if batches else 0):
+        if epoch != known_epoch or sequence != (advance_sequence(batches[-1].last_sequence, 1) if batches else 0):
             if origin is AppendOrigin.CLIENT:
                 duplicate = _find_duplicate(producer, epoch, sequence, last_sequence)
                 if duplicate is not None:
@@ -267,9 +279,7 @@ class ProducerUpdate:
                     self.started = {}
                 self.started[base_offset] = producer_id
         elif first_offset is not None and origin is not AppendOrigin.REPLICATION:
-            raise InvalidTransactionState(
-                f"producer {producer_id} sends outside of a transaction while it has one under way"
-            )
+            raise InvalidTransactionState(f"producer {producer_id} sent a batch outside of its open transaction")
         batch = ProducerBatch(sequence, last_sequence, base_offset, base_offset + last_offset_delta, max_timestamp)
         self.producers[producer_id] = Producer(
             epoch, (*batches[1 - _BATCHES_KEPT :], batch), max_timestamp, coordinator_epoch, first_offset
@@ -284,10 +294,10 @@ class ProducerUpdate:
         origin: AppendOrigin,
         transaction_version: int = 0,
     ) -> None:
-        """The end of a transaction; raises if it comes from a coordinator or for an epoch that is over.
+        """Add the end of a transaction; raises if its coordinator or its epoch is outdated.
 
-        From transaction version 2 on, every marker has an epoch of its own: one that is not newer than what was seen is
-        a late one. It may only be the repetition of one that has been written already.
+        From transaction version 2 on, every marker has its own epoch. A marker whose epoch is not newer than the latest
+        one is late. It is only accepted if it repeats a marker that has already been written.
         """
         producer_id = header.producer_id
         epoch = header.producer_epoch
@@ -298,17 +308,18 @@ class ProducerUpdate:
                 stale = producer.current_transaction_first_offset is not None
             if stale:
                 raise InvalidProducerEpoch(
-                    f"the end of a transaction of producer {producer_id} has epoch {epoch}, "
-                    f"and {producer.producer_epoch} was seen already"
+                    f"the marker for producer {producer_id} has epoch {epoch}, "
+                    f"but {producer.producer_epoch} was already seen"
                 )
             if marker.coordinator_epoch < producer.coordinator_epoch:
                 raise TransactionCoordinatorFenced(
                     f"the coordinator of producer {producer_id} has epoch {marker.coordinator_epoch}, "
-                    f"and {producer.coordinator_epoch} was seen already"
+                    f"but {producer.coordinator_epoch} was already seen"
                 )
         if self.ended is None:
             self.ended, self.completed = [], []
-        self.ended.append(producer_id)
+        # From version 2 on, a marker has the epoch of the producer's next transaction, which may be waiting already.
+        self.ended.append((producer_id, epoch - 1 if transaction_version >= 2 else epoch))
         if producer.current_transaction_first_offset is not None:
             aborted = marker.control_type is ControlType.ABORT
             completed = CompletedTransaction(producer_id, producer.current_transaction_first_offset, offset, aborted)
@@ -333,17 +344,17 @@ def _find_duplicate(producer: Producer, epoch: int, first_sequence: int, last_se
 def _check_epoch(producer_id: int, producer: Producer, epoch: int) -> None:
     if epoch < producer.producer_epoch:
         raise InvalidProducerEpoch(
-            f"producer {producer_id} has epoch {epoch}, and {producer.producer_epoch} was seen already"
+            f"producer {producer_id} has epoch {epoch}, but {producer.producer_epoch} was already seen"
         )
 
 
 def _check_sequence(producer_id: int, producer: Producer, epoch: int, sequence: int) -> None:
     if producer.producer_epoch == NO_PRODUCER_EPOCH:
-        # Nothing is known of this producer, perhaps because retention deleted its records: any sequence will do.
+        # The producer is unknown, perhaps because retention deleted its records: accept any sequence.
         return
     expected = 0 if epoch != producer.producer_epoch else advance_sequence(producer.last_sequence, 1)
     if sequence != expected:
         raise OutOfOrderSequence(
-            f"producer {producer_id} sends sequence {sequence} where {expected} is next, "
+            f"producer {producer_id} sent sequence {sequence}, but {expected} is next, "
             f"in epoch {epoch} after {producer.producer_epoch}"
         )

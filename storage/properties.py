@@ -1,6 +1,6 @@
-"""The files that say what a folder is: `meta.properties`, `partition.metadata` and `.kafka_cleanshutdown`.
+"""The files that describe a folder: `meta.properties`, `partition.metadata` and `.kafka_cleanshutdown`.
 
-Ids are written as Kafka does: the 16 bytes of a UUID in base 64 of the kind made for URLs, without padding.
+Ids are written like Kafka's: the 16 bytes of a UUID in URL-safe base64 without padding.
 """
 
 import base64
@@ -9,8 +9,8 @@ import os
 import uuid
 from typing import Final, NamedTuple
 
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
 
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -25,12 +25,12 @@ def encode_id(value: uuid.UUID) -> str:
 
 
 def decode_id(text: str) -> uuid.UUID:
-    """ValueError if it is no id."""
+    """Raises ValueError if it is not an id."""
     return uuid.UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
 
 
 class MetaProperties(NamedTuple):
-    """Whose data directory this is."""
+    """Identifies the owner of a data directory."""
 
     cluster_id: str
     node_id: int
@@ -60,7 +60,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_topic_id(folder: str) -> uuid.UUID | None:
-    """The topic id in a partition's folder."""
+    """The topic id from a partition's folder."""
     path = os.path.join(folder, PARTITION_METADATA)
     properties = _read_properties(path, separator=":")
     if properties is None:
@@ -79,7 +79,7 @@ def write_topic_id(folder: str, topic_id: uuid.UUID, file_system: FileSystem, *,
 
 
 def write_clean_shutdown(folder: str, broker_epoch: int, file_system: FileSystem) -> None:
-    """Say that everything is on disk. Written last of all on a clean stop."""
+    """Record that everything is on disk. The very last step of a clean shutdown."""
     text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     file_system.replace_file(os.path.join(folder, CLEAN_SHUTDOWN), text.encode())
 

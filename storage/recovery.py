@@ -1,6 +1,6 @@
-"""Rebuilding from the log what follows from the log: after a crash, a truncation, or the loss of a file beside it.
+"""Rebuilds everything that is derived from the log: after a crash, a truncation, or the loss of another file.
 
-Only headers and checksums are looked at, and the few records that end transactions.
+It reads only headers, checksums, and the few records that end transactions.
 """
 
 import mmap
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from protocol.records.batch import (
+from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
@@ -19,16 +19,16 @@ from protocol.records.batch import (
     BatchHeader,
     read_header,
 )
-from protocol.records.checksum import crc32c
-from protocol.records.control import read_end_transaction_marker
-from protocol.records.errors import RecordsError
-from storage.checkpoints import EpochEntry
-from storage.producer_state import AppendOrigin, ProducerState, ProducerUpdate
-from storage.segment import MAX_RELATIVE_OFFSET, Segment
-from storage.segments import Segments
-from storage.snapshots import Snapshots
+from barnabas.protocol.records.checksum import crc32c
+from barnabas.protocol.records.control import read_end_transaction_marker
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.storage.checkpoints import EpochEntry
+from barnabas.storage.producer_state import AppendOrigin, ProducerState, ProducerUpdate
+from barnabas.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshots import Snapshots
 
-# Of the header: base offset, batch length, leader epoch, magic, CRC, last offset delta, max timestamp, producer id.
+# Header fields: base offset, batch length, leader epoch, magic, CRC, last offset delta, max timestamp, producer id.
 _CHECKED_FIELDS: Final = struct.Struct(">qiibI2xi8xqq")
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 _REPLICATION: Final = AppendOrigin.REPLICATION
@@ -37,10 +37,10 @@ _REPLICATION: Final = AppendOrigin.REPLICATION
 def recover_segment(
     segment: Segment, interval: int, state: ProducerState, epochs: list[EpochEntry], min_offset: int
 ) -> int:
-    """Check every batch of a segment, cut it at the first that is not whole and sound, and rebuild its indexes.
+    """Check every batch of a segment, truncate it at the first invalid one, and rebuild its indexes.
 
-    The producer state and the epochs are brought up to date with what is kept. Gives the offset after the last batch,
-    and never one below `min_offset`: offsets that do not rise are as bad as a checksum that does not match.
+    The producer state and the epochs are updated with the batches that are kept. Returns the offset after the last
+    batch, at least `min_offset`: a batch whose offsets do not ascend is as invalid as one with a wrong checksum.
     """
     size = os.fstat(segment.handle.fd).st_size
     for index in segment.indexes:
@@ -86,7 +86,7 @@ def recover_segment(
 
 
 def replay(state: ProducerState, header: BatchHeader, batch: memoryview, segment: Segment | None) -> None:
-    """Bring a producer state up to date with a batch in the log, and a segment's index with a transaction it aborts."""
+    """Update a producer state with a batch in the log, and the segment's index with a transaction that it aborts."""
     update = ProducerUpdate(state)
     if header.is_control:
         marker = read_end_transaction_marker(batch, header)
@@ -100,18 +100,18 @@ def replay(state: ProducerState, header: BatchHeader, batch: memoryview, segment
 
 
 def rebuild_producer_state(segments: Segments, snapshots: Snapshots, end_offset: int) -> ProducerState:
-    """The producer state at `end_offset`: from the latest snapshot up to there, and the batches after it."""
+    """The producer state at `end_offset`: the latest snapshot before it, plus the batches after that."""
     start, state = snapshots.load_latest(end_offset) or (segments.first.base_offset, ProducerState())
     for segment in segments.from_offset(start):
-        # What lies beyond may not have been checked yet.
+        # Later batches may not have been checked yet.
         if segment.base_offset < end_offset and start < end_offset:
             replay_segment(segment, state, start, end_offset)
     return state
 
 
 def replay_segment(segment: Segment, state: ProducerState, start: int, end_offset: int) -> None:
-    """Bring a producer state up to date with the batches of a segment in [start, end_offset)."""
-    for position, header in segment.headers(segment.offset_index.lookup(start)):
+    """Update a producer state with the batches of a segment in [start, end_offset)."""
+    for position, header in segment.headers_near(start):
         if header.base_offset >= end_offset:
             break
         if header.base_offset >= start and header.producer_id != NO_PRODUCER_ID:

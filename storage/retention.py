@@ -1,21 +1,21 @@
-"""Which segments a log no longer needs: because of their age, the log's size, or records that were deleted."""
+"""Which segments a log no longer needs: because of their age, the log's size, or deleted records."""
 
-from storage.flush import PendingDeletion
-from storage.log import Log
-from storage.segment import Segment
+from barnabas.storage.flush import PendingDeletion
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
 
 
 def apply_retention(log: Log, now_ms: int) -> PendingDeletion | None:
-    """Take the segments out of the log that its settings give up. None if there are none."""
+    """Remove the segments that have expired. None if there are none."""
     doomed = deletable_segments(log, now_ms)
     return log.delete_segments(doomed, now_ms) if doomed else None
 
 
 def deletable_segments(log: Log, now_ms: int) -> list[Segment]:
-    """The first segments of the log, up to one that is still needed.
+    """The first segments of the log, up to the first one that is still needed.
 
-    Nothing above the high watermark goes. Below the log start offset everything does; age and size count only where
-    `cleanup.policy` has "delete".
+    Segments above the high watermark always stay, and those below the log start offset always go. Age and size count
+    only if `cleanup.policy` has "delete".
     """
     config = log.config
     excess = log.size - config.retention_bytes if config.retention_bytes >= 0 else 0

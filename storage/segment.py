@@ -1,8 +1,8 @@
-"""A segment: a file of record batches, one after the other, and the indexes beside it.
+"""A segment: a file of consecutive record batches, and its indexes.
 
-`<base offset>.log` holds nothing but batches; their offsets rise, and none is below the base offset. Only the last
-segment of a log, the active one, grows. After a crash it may end in a batch that is torn: whoever opens the log cuts
-that off (storage.recovery). A batch is never changed in place.
+`<base offset>.log` holds only batches; their offsets ascend, and none is below the base offset. Only the last segment
+of a log, the active one, grows. After a crash it may end in a torn batch, which is cut off when the log is opened
+(barnabas.storage.recovery). A batch is never changed in place.
 """
 
 import contextlib
@@ -10,35 +10,42 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from protocol.records.batch import BatchHeader
-from storage.batch_scan import BatchPosition, find_batch, scan_headers
-from storage.file_names import (
+import structlog
+
+from barnabas.protocol.records.batch import BatchHeader
+from barnabas.storage.batch_scan import BatchPosition, find_batch, last_offset_at, scan_headers
+from barnabas.storage.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     offset_file,
 )
-from storage.filesystem import Buffer
-from storage.indexes.index_file import IndexFile
-from storage.indexes.offset_index import OffsetIndex
-from storage.indexes.time_index import TimeIndex
-from storage.indexes.transaction_index import TransactionIndex
-from storage.open_files import Handle, OpenFiles
+from barnabas.storage.filesystem import Buffer
+from barnabas.storage.indexes.index_file import IndexFile
+from barnabas.storage.indexes.offset_index import OffsetIndex
+from barnabas.storage.indexes.time_index import TimeIndex
+from barnabas.storage.indexes.transaction_index import TransactionIndex
+from barnabas.storage.open_files import Handle, OpenFiles
 
-# Indexes hold offsets relative to the base offset in an int32.
+logger = structlog.get_logger(__name__)
+
+# Indexes store offsets relative to the base offset, as int32.
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 _MAX_RECENT: Final = 64
 
+# The bytes of log between two index entries, for an index that is rebuilt while the log is in use.
+_REBUILT_INTERVAL: Final = 4096
 
-# What a segment must know of a batch to index it: last offset, max timestamp, size. A plain tuple, for it is made on
-# every append.
+
+# What a segment needs to index a batch: last offset, max timestamp, size. A plain tuple, because every append creates
+# one.
 AppendedBatch = tuple[int, int, int]
 
 
 class FileSlice(NamedTuple):
-    """A stretch of a file. As long as somebody holds the slice, its bytes can be read from the handle's descriptor."""
+    """Part of a file. While the slice exists, its bytes can be read from the handle's descriptor."""
 
     handle: Handle
     position: int
@@ -73,7 +80,7 @@ class Segment:
         created_ms: int = 0,
         suffix: str = "",
     ) -> None:
-        """`sizes` are those of the files that exist, by their ending."""
+        """`sizes` has the sizes of the existing files, by suffix."""
         sizes = sizes or {}
         self.folder = folder
         self.base_offset = base_offset
@@ -105,14 +112,14 @@ class Segment:
         self._max_timestamp: int | None = None if self.size else -1
         self._offset_of_max_timestamp = base_offset
         self._first_timestamp: int | None = None
-        # Where the latest writes went, by the offset at which the log had ended: who reads at its end asks for these.
+        # The positions of the latest writes, by the log end offset before them, for readers at the end of the log.
         self._recent: dict[int, BatchPosition] = {}
 
     @classmethod
     def create(
         cls, folder: str, base_offset: int, open_files: OpenFiles, now_ms: int = 0, suffix: str = ""
     ) -> "Segment":
-        """An empty segment with an empty file, whatever a file of this name may hold."""
+        """An empty segment. An existing file of this name is emptied."""
         segment = cls(folder, base_offset, open_files, created_ms=now_ms, suffix=suffix)
         handle = segment._open(create=True)
         if os.fstat(handle.fd).st_size:
@@ -153,9 +160,9 @@ class Segment:
     # -- appending
 
     def append(self, buffers: Sequence[Buffer], size: int, batches: Sequence[AppendedBatch], interval: int) -> None:
-        """Write batches at the end and index them: one entry for about every `interval` bytes.
+        """Append batches and index them: about one entry per `interval` bytes.
 
-        OSError leaves the segment as it was.
+        After an OSError the segment is unchanged.
         """
         handle = self._handle
         if handle is None:
@@ -164,8 +171,8 @@ class Segment:
         try:
             self._open_files.file_system.write_all(handle.fd, buffers, size, self.size)
         except OSError:
-            # What was written lies behind the end and will be overwritten; cutting it off as well is a kindness to a
-            # recovery that might come first, and may fail like the write did.
+            # Anything written is after the end and will be overwritten. Truncating it too helps a recovery that might
+            # come first. It may fail as the write did.
             with contextlib.suppress(OSError):
                 self._open_files.file_system.truncate(handle.fd, self.size)
             raise
@@ -173,14 +180,14 @@ class Segment:
             self.index_batch(last_offset, max_timestamp, batch_size, interval)
 
     def remember(self, log_end: int, position: int, size: int) -> None:
-        """The log had ended with `log_end` when the batch at this position was appended."""
+        """The log ended at `log_end` before the batch at this position was appended."""
         recent = self._recent
         if len(recent) >= _MAX_RECENT:
             recent.clear()
         recent[log_end] = BatchPosition(position, size)
 
     def index_batch(self, last_offset: int, max_timestamp: int, batch_size: int, interval: int) -> None:
-        """Take note of a batch that stands at the end of what was noted so far."""
+        """Index a batch that follows the batches indexed so far."""
         latest = self._max_timestamp
         if latest is None:
             latest = self.max_timestamp
@@ -197,18 +204,18 @@ class Segment:
         self._bytes_since_index_entry += batch_size
 
     def indexes_full(self, max_index_bytes: int) -> bool:
-        # The last entry of the time index is kept for when the segment is rolled.
+        # The last slot of the time index is reserved for when the segment is rolled.
         return self.offset_index.size + 8 > max_index_bytes or self.time_index.size + 24 > max_index_bytes
 
     def become_inactive(self) -> None:
-        """The segment is complete: let the time index end in its latest time, and write the indexes."""
+        """The segment is complete: add its latest time to the time index, and write the indexes."""
         self.finish_time_index()
         for index in self.indexes:
             index.become_inactive()
 
     @property
     def indexes_are_sound(self) -> bool:
-        """Whether the files are there and hold whole entries."""
+        """Whether the files exist and consist of complete entries."""
         if self.size == 0:
             return all(index.size == 0 for index in self.indexes)
         return (
@@ -218,13 +225,13 @@ class Segment:
         )
 
     def save_indexes(self) -> list[IndexFile]:
-        """Bring the index files up to date, and give those that are to be synced."""
+        """Write the index files, and return those that must be synced."""
         for index in self.indexes:
             index.save()
         return [index for index in self.indexes if not index.synced]
 
     def sync_indexes(self) -> None:
-        """Bring the index files to disk, at once."""
+        """Write and sync the index files."""
         file_system = self._open_files.file_system
         for index in self.save_indexes():
             Handle(file_system, index.path).fsync()
@@ -241,26 +248,35 @@ class Segment:
     def max_timestamp(self) -> int:
         """The latest timestamp in the segment, -1 if there is none."""
         if self._max_timestamp is None:
-            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last()
+            self._max_timestamp = self._read_max_timestamp()
         return self._max_timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:
         """The last offset of the first batch that has the latest timestamp."""
         if self._max_timestamp is None:
-            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last()
+            self._max_timestamp = self._read_max_timestamp()
         return self._offset_of_max_timestamp
+
+    def _read_max_timestamp(self) -> int:
+        """The latest timestamp by the time index. Retention relies on it, so a damaged index must be detected."""
+        timestamp, offset = self.time_index.last()
+        if self.time_index.size and not self._has_batch(offset, timestamp):
+            self.rebuild_lookup_indexes()
+            timestamp, offset = self.time_index.last()
+        self._offset_of_max_timestamp = offset
+        return timestamp
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention goes by: where no record has a timestamp, the time of the last write."""
+        """The timestamp for retention: if no record has one, the time of the last write."""
         if self.max_timestamp >= 0:
             return self.max_timestamp
         return os.stat(self.path).st_mtime_ns // 1_000_000
 
     @property
     def first_timestamp(self) -> int | None:
-        """The latest timestamp in the first batch, from which the segment's age is counted. None if it is empty."""
+        """The latest timestamp in the first batch, which determines the segment's age. None if the segment is empty."""
         if self._first_timestamp is None and self.size:
             for _, header in self.headers():
                 self._first_timestamp = header.max_timestamp
@@ -271,21 +287,71 @@ class Segment:
         """The batches from a position on, each as its position and header."""
         return scan_headers(self.handle, position, self.size) if position < self.size else iter(())
 
+    def headers_near(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """The batches from the one that holds `offset` on, or from slightly earlier."""
+        return self.headers(self._position_near(offset))
+
     def locate(self, offset: int) -> BatchPosition | None:
         """The first batch whose last offset is `offset` or later."""
         recent = self._recent.get(offset)
         if recent is not None:
             return recent
-        position = self.offset_index.lookup(
-            offset
-        )  # first, for it may open a file, and the handle be given up for that
+        # Before taking the handle: this may open a file, and make the segment drop its handle.
+        position = self._position_near(offset)
         return find_batch(self.handle, position, self.size, offset)
+
+    def _position_near(self, offset: int) -> int:
+        """Where to begin looking for `offset`, according to the index.
+
+        The index may be damaged. An entry is trusted if the batch agrees with it; otherwise the index is rebuilt.
+        """
+        last_offset, position = self.offset_index.lookup(offset)
+        if position and not self._ends_with(position, last_offset):
+            self.rebuild_lookup_indexes()
+            last_offset, position = self.offset_index.lookup(offset)
+        return position
+
+    def _ends_with(self, position: int, offset: int) -> bool:
+        """Whether there is a batch at a position whose last offset is this one."""
+        return 0 < position < self.size and last_offset_at(self.handle, position) == offset
+
+    def rebuild_lookup_indexes(self) -> None:
+        """Rebuild the offset index and the time index from the log."""
+        logger.warning("index rebuilt", path=self.offset_index.path)
+        size = self.size
+        headers = [header for _, header in self.headers()]
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.begin_again()
+        for header in headers:
+            self.index_batch(header.last_offset, header.max_timestamp, header.size, _REBUILT_INTERVAL)
+        self.size = size
+        self.finish_time_index()
+        # If this fails, they stay in memory, and are written at the next flush or rebuilt again.
+        with contextlib.suppress(OSError):
+            self.save_indexes()
+
+    def lookup_indexes_fit(self) -> bool:
+        """Whether the last index entries, after which a growing segment adds more, agree with the log."""
+        if self.offset_index.size and not self._ends_with(*reversed(self.offset_index.last())):
+            return False
+        timestamp, offset = self.time_index.last()
+        if self.time_index.size and not self._has_batch(offset, timestamp):
+            return False
+        return not self.transaction_index.size or self.transaction_index.last_offset() is not None
+
+    def _has_batch(self, offset: int, max_timestamp: int) -> bool:
+        """Whether the batch that holds `offset` has this timestamp."""
+        for _, header in self.headers_near(offset):
+            if header.last_offset >= offset:
+                return header.base_offset <= offset and header.max_timestamp == max_timestamp
+        return False
 
     def read_batch(self, position: int, header: BatchHeader) -> memoryview:
         return memoryview(os.pread(self.handle.fd, header.size, position))
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on."""
+        """The offset after the last batch, searched from the last index entry on."""
         next_offset = self.base_offset
         for _, header in self.headers(self.offset_index.last()[1]):
             next_offset = header.next_offset
@@ -294,7 +360,7 @@ class Segment:
     # -- changing whole files
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off the batch that holds `offset`, and all after it."""
+        """Remove the batch that holds `offset`, and everything after it."""
         found = self.locate(offset)
         if found is None:
             return
@@ -309,7 +375,7 @@ class Segment:
         self.recount()
 
     def recount(self) -> None:
-        """Find the latest timestamp again, and how much was written since the last index entry."""
+        """Recompute the latest timestamp and the bytes since the last index entry."""
         self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last()
         start = self.offset_index.last()[1]
         for _, header in self.headers(start):
@@ -319,7 +385,7 @@ class Segment:
         self._bytes_since_index_entry = self.size - start
 
     def rename(self, old_suffix: str, new_suffix: str) -> None:
-        """Change what is added to the files' names. The indexes go first: a log without them can have them rebuilt."""
+        """Change the suffix of the files. The indexes go first, because a log without indexes can rebuild them."""
         for index in self.indexes:
             index.rename(index.path.removesuffix(old_suffix) + new_suffix)
         path = self.path.removesuffix(old_suffix) + new_suffix
@@ -327,7 +393,7 @@ class Segment:
         self.path = path
 
     def drop(self) -> list[str]:
-        """Forget the files, whose paths are given back. Slices that readers hold stay readable."""
+        """Release the files and return their paths. Slices that readers hold stay readable."""
         self._handle = None
         self._open_files.forget(self)
         paths = [self.path]
@@ -344,7 +410,7 @@ class Segment:
     # -- recovery
 
     def begin_again(self) -> None:
-        """Forget what is known of the file, which is about to be read again from its beginning."""
+        """Reset what is known about the file, because it will be read again from its beginning."""
         self.size = 0
         self._bytes_since_index_entry = 0
         self._max_timestamp = -1
@@ -352,5 +418,5 @@ class Segment:
         self._first_timestamp = None
 
     def cut_file(self) -> None:
-        """Cut off what the file has beyond the segment's size."""
+        """Truncate the file to the segment's size."""
         self._open_files.file_system.truncate(self.handle.fd, self.size)

@@ -1,9 +1,9 @@
-"""The segments of a log, in the order of their base offsets. There is at least one; the last is the active one."""
+"""The segments of a log, in order of their base offsets. There is at least one; the last is the active one."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from storage.segment import Segment
+from barnabas.storage.segment import Segment
 
 
 class Segments:
@@ -35,18 +35,18 @@ class Segments:
         return self._segments[: max(bisect_right(self._base_offsets, offset) - 1, 0)]
 
     def floor(self, offset: int) -> Segment:
-        """The segment that would hold `offset`: the last one to begin at or before it, or the first of all."""
+        """The segment that would hold `offset`: the last one that begins at or before it, or else the first one."""
         if offset >= self.active.base_offset:
             return self.active
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0)]
 
     def after(self, segment: Segment) -> Segment | None:
-        """The segment that follows."""
+        """The next segment."""
         index = bisect_right(self._base_offsets, segment.base_offset)
         return self._segments[index] if index < len(self._segments) else None
 
     def with_ends(self, end_offset: int) -> Iterator[tuple[Segment, int]]:
-        """Every segment with the offset at which it ends; the active one ends where the log does."""
+        """Every segment with its end offset. The active one ends where the log does."""
         ends = [*self._base_offsets[1:], end_offset]
         return zip(self._segments, ends, strict=True)
 

@@ -4,38 +4,38 @@ import contextlib
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable
 
-from storage.errors import CorruptFile
-from storage.file_names import SNAPSHOT_SUFFIX, offset_file
-from storage.filesystem import FileSystem
-from storage.producer_snapshot import decode_snapshot, encode_snapshot
-from storage.producer_state import ProducerState
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.file_names import SNAPSHOT_SUFFIX, offset_file
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from barnabas.storage.producer_state import ProducerState
 
 
 class Snapshots:
-    """There is one for the base offset of every segment but the first, and one for the log's end after a clean stop.
+    """There is one for the base offset of every segment except the first, and one for the log's end after a clean stop.
 
-    Only the latest is needed; the older ones serve when the log is truncated, or when the latest is damaged.
+    Only the latest is needed. The older ones are used when the log is truncated, or when the latest is damaged.
     """
 
     def __init__(self, folder: str, file_system: FileSystem, offsets: Iterable[int]) -> None:
         self._folder = folder
         self._file_system = file_system
         self.offsets = sorted(offsets)
-        # The paths of those that were written and not synced yet.
+        # The paths of snapshots that are not synced yet.
         self.unsynced: list[str] = []
 
     def path(self, offset: int) -> str:
         return offset_file(self._folder, offset, SNAPSHOT_SUFFIX)
 
     def take(self, offset: int, state: ProducerState) -> None:
-        """Write down what the log before `offset` says. Not synced: a torn snapshot is found out by its checksum."""
+        """Write the state of the log before `offset`. Not synced: the checksum reveals a torn snapshot."""
         self._file_system.write_file(self.path(offset), encode_snapshot(state.snapshot()), sync=False)
         if offset not in self.offsets:
             insort(self.offsets, offset)
         self.unsynced.append(self.path(offset))
 
     def load_latest(self, up_to: int) -> tuple[int, ProducerState] | None:
-        """The latest snapshot that is whole and not past `up_to`, with its offset. Damaged ones are deleted."""
+        """The latest undamaged snapshot up to `up_to`, with its offset. Damaged ones are deleted."""
         for offset in reversed(self.offsets[: bisect_right(self.offsets, up_to)]):
             try:
                 with open(self.path(offset), "rb") as file:
@@ -53,13 +53,13 @@ class Snapshots:
             self._delete(earlier)
 
     def delete_strays(self, base_offsets: Collection[int]) -> None:
-        """Delete what earlier stops left behind: all but the latest and those at the segments' base offsets."""
+        """Delete leftovers of earlier shutdowns: all but the latest snapshot and those at segments' base offsets."""
         for offset in self.offsets[:-1]:
             if offset not in base_offsets:
                 self._delete(offset)
 
     def delete(self, offset: int) -> None:
-        """Delete the one at this offset, if there is one."""
+        """Delete the snapshot at this offset, if there is one."""
         if offset in self.offsets:
             self._delete(offset)
 

@@ -1,24 +1,24 @@
-"""A compacted segment on its way into a log.
+"""Swapping a compacted segment into a log.
 
-    .cleaned    its files are written, and synced; after a crash they are deleted
-    .swap       it will take the place of the segments it was made of: after a crash, whoever opens the folder deletes
-                those that are left of them, and gives it its name
+    .cleaned    its files are written and synced; after a crash they are deleted
+    .swap       it will replace its source segments: after a crash, opening the folder deletes those that are left and
+                removes this suffix
     .deleted    the old segments; after a crash they are deleted
 
-Names may reach the disk in any order, so the folder is synced before the old segments go, and again before the new one
-gets its name. Syncing takes long and is done on another thread. Meanwhile the log goes on.
+Renames may reach the disk in any order, so the folder is synced before the old segments are deleted, and again before
+the new one gets its final name. Syncing is slow and happens on another thread. Meanwhile the log stays in use.
 """
 
 import contextlib
 from collections.abc import Sequence
 
-from storage.file_names import CLEANED, SWAP
-from storage.filesystem import FileSystem
-from storage.segment import Segment
+from barnabas.storage.file_names import CLEANED, SWAP
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.segment import Segment
 
 
 class PendingSwap:
-    """After `sync`, on whatever thread, it goes back to `Log.replace_segments`, unless it was cancelled."""
+    """Call `sync` on any thread, then pass the object to `Log.replace_segments`, unless it was cancelled."""
 
     def __init__(self, file_system: FileSystem, new: Segment, old: Sequence[Segment]) -> None:
         self.new = new
@@ -37,9 +37,9 @@ class PendingSwap:
             self.error = error
 
     def cancel(self) -> None:
-        """Make the compacted segment go for good: after a crash it would replace what has changed since."""
+        """Delete the compacted segment. After a crash it would replace segments that have changed since."""
         self.cancelled = True
-        # Without the log the rest means nothing, so it goes first.
+        # The other files mean nothing without the log, so delete it first.
         for path in self.new.drop():
             with contextlib.suppress(FileNotFoundError):
                 self._file_system.unlink(path)

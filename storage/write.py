@@ -1,19 +1,24 @@
-"""One write to a log: the batches that go out together, and what they change once they are written."""
+"""One write to a log: the batches that are written together, and what they change once written."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from protocol.records.batch import CONTROL_FLAG, NO_TIMESTAMP, BatchHeader
-from protocol.records.control import read_end_transaction_marker
-from protocol.records.errors import RecordsError
-from storage.errors import LogFailure, StorageError
-from storage.filesystem import Buffer
-from storage.producer_state import AppendOrigin, ProducerUpdate
-from storage.segment import AppendedBatch
+from barnabas.protocol.records.batch import (
+    ATTRIBUTES_FIELD,
+    CONTROL_FLAG,
+    NO_TIMESTAMP,
+    BatchHeader,
+)
+from barnabas.protocol.records.control import read_end_transaction_marker
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.storage.errors import LogFailure, StorageError
+from barnabas.storage.filesystem import Buffer
+from barnabas.storage.producer_state import AppendOrigin, ProducerUpdate
+from barnabas.storage.segment import AppendedBatch
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from barnabas.storage.log import Log
 
 Refusal = RecordsError | StorageError
 
@@ -21,19 +26,19 @@ Refusal = RecordsError | StorageError
 class AppendResult(NamedTuple):
     base_offset: int
     last_offset: int
-    # -1 where records keep the time that their producer gave them, except that a batch which was in the log already
-    # comes with its latest time in any case, as from Kafka.
+    # -1 if records keep their producer's timestamps. But a duplicate always comes with its latest timestamp, as in
+    # Kafka.
     log_append_time: int = NO_TIMESTAMP
-    # The batch was in the log already, at these offsets.
+    # The batch was already in the log, at these offsets.
     duplicate: bool = False
 
 
-# Cheaper than the constructor; the values are those of all fields.
+# Cheaper than the constructor; the values are in field order.
 new_append_result: Final = tuple.__new__
 
 
 class PendingWrite:
-    """Batches gathered for the active segment. Until `finish` nothing of the log has changed."""
+    """Batches collected for the active segment. The log does not change before `finish`."""
 
     __slots__ = ("_batches", "_buffers", "_leader_epoch", "_log", "_update", "next_offset", "size")
 
@@ -47,23 +52,24 @@ class PendingWrite:
         self._update: ProducerUpdate | None = None
 
     def add(self, records: memoryview, batch: AppendedBatch) -> None:
-        """A batch whose offsets are set."""
+        """Add a batch whose offsets are set."""
         self._buffers.append(records)
         self._batches.append(batch)
-        self.size += batch[2]
-        self.next_offset = batch[0] + 1
+        last_offset, _, size = batch
+        self.size += size
+        self.next_offset = last_offset + 1
 
     def add_producer(
         self, records: memoryview, header: BatchHeader, origin: AppendOrigin, transaction_version: int
     ) -> AppendResult | None:
-        """Check a batch that has a producer id against what is known of the producer; `add` comes after.
+        """Check a batch with a producer id against the producer's state. Call `add` afterwards.
 
-        Raises what is wrong with it. If the batch is in the log already, gives its place there: it is not to be added.
+        Raises if the batch is refused. If it is already in the log, returns its offsets there; do not add it then.
         """
         update = self._update
         if update is None:
             update = self._update = ProducerUpdate(self._log.producer_state, self._log.admissions)
-        if header[5] & CONTROL_FLAG:
+        if header[ATTRIBUTES_FIELD] & CONTROL_FLAG:
             marker = read_end_transaction_marker(records, header)
             if marker is not None:
                 update.add_marker(header, marker, self.next_offset, origin, transaction_version)
@@ -74,10 +80,10 @@ class PendingWrite:
         return AppendResult(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, duplicate=True)
 
     def finish(self, results: list[AppendResult | Refusal]) -> None:
-        """Write what was gathered, and begin anew.
+        """Write the collected batches, and start over.
 
-        If that fails, the log stays as it was and whatever is not in it has a LogFailure for its result: the batches of
-        this write, and repetitions of them.
+        If that fails, the log is unchanged, and the batches of this write and their duplicates get a LogFailure as
+        result.
         """
         log = self._log
         if self._buffers:
@@ -93,6 +99,9 @@ class PendingWrite:
                     if isinstance(result, AppendResult) and result.base_offset >= log.end_offset:
                         results[place] = failure
                 self.next_offset = log.end_offset
+            except Exception as error:
+                log.fail(error)
+                raise
             else:
                 segment.remember(log.end_offset, position, self._batches[0][2])
                 log.end_offset = self.next_offset
@@ -105,8 +114,14 @@ class PendingWrite:
 
     def _apply(self, update: ProducerUpdate) -> None:
         log = self._log
-        for aborted in log.producer_state.apply(update):
-            log.segments.active.transaction_index.append(aborted)
+        try:
+            for aborted in log.producer_state.apply(update):
+                log.segments.active.transaction_index.append(aborted)
+        except Exception as error:
+            log.fail(error)
+            raise
         if log.admissions is not None and (update.started is not None or update.ended is not None):
-            for producer_id in (*(update.started or {}).values(), *(update.ended or ())):
-                log.admissions.settle(producer_id)
+            for producer_id in (update.started or {}).values():
+                log.admissions.begun(producer_id)
+            for producer_id, epoch in update.ended or ():
+                log.admissions.ended(producer_id, epoch)

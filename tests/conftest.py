@@ -1,18 +1,55 @@
-"""What every test may rely on."""
+"""Fixtures and hooks for all tests."""
 
+import gc
 import os
 import signal
+import threading
+from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
-from tests.support import apache_kafka
+from tests.support import apache_kafka, parallel, preparation
+from tests.support.module_names import loaded_twice
+from tests.support.temporary_files import TemporaryFiles
+
+# Without deadlines: how long an example takes says more about the machine than about the code.
+settings.register_profile("full", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
+settings.load_profile("full")
+
+# Thousands of tests stay in memory as long as the run. While they are collected there is no garbage, and afterwards no
+# garbage collection has to look at them again (`pytest_collection_finish`).
+gc.disable()
 
 # A suite that is started in the background ignores SIGINT, and so would every process that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+FILES = pytest.StashKey[TemporaryFiles]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # a worker has them from the process that started it
+        config.stash[FILES] = files = TemporaryFiles(config.rootpath)
+        files.begin()
+        config.add_cleanup(files.end)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if FILES in session.config.stash:
+        session.config.stash[FILES].is_kept = exitstatus == pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+    if exitstatus == pytest.ExitCode.TESTS_FAILED and config.stash[FILES].folder is not None:
+        terminalreporter.write_line(f"the tests' temporary files are in {config.stash[FILES].folder}")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Skip the tests marked `java` where Java is missing. In CI (CI=true) they run, and fail with that same word."""
+    """Skip the tests marked `java` where Java is missing. In CI (CI=true) they run, and fail with that reason."""
+    gc.freeze()
+    gc.enable()
     items = [item for item in session.items if item.get_closest_marker("java")]
     if not items or session.config.option.collectonly:
         return
@@ -20,3 +57,45 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if reason and os.environ.get("CI") != "true":
         for item in items:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Called before workers start. A run of a part of the tests may need none of it."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr:
+        preparation.begin()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_module_has_two_names() -> Iterator[None]:
+    yield
+    assert loaded_twice() == {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_client_is_left_behind() -> Iterator[None]:
+    """A kafka-python client that nobody closed goes on looking for its broker, on a port that others get.
+
+    It takes random numbers for that, which Hypothesis reports in whatever test runs then.
+    """
+    before = set(threading.enumerate())
+    yield
+    for thread in threading.enumerate():
+        if thread not in before and thread.name.startswith("kafka-io-"):
+            thread.join(10)
+            assert not thread.is_alive(), f"{thread.name} was not closed"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return parallel.workers()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> parallel.Units:
+    return parallel.Units(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: parallel.rank(item.nodeid))

@@ -1,1 +1,1 @@
-"""Barnabas against Apache Kafka: the same work on the same machine, side by side. Begin reading in `run`."""
+"""Barnabas against Apache Kafka: the same work on the same machine, side by side. Start reading in `run`."""

@@ -1,8 +1,8 @@
-"""The physical limit: what one thread of Python gets through the kernel without any protocol.
+"""The physical limit: how much one Python thread can move through the kernel without any protocol.
 
 The write loop receives, writes what it received to a file and answers with fixed bytes; the send loop answers with
-fixed bytes and a slice of a file by sendfile. Both know the size of a request beforehand and look at nothing. The load
-clients cannot tell them from a broker. A loop serves one load and ends when the first of its connections is closed.
+fixed bytes and a slice of a file by sendfile. Both know the request size in advance and do not parse anything. The load
+clients cannot tell them from a broker. A loop serves one load and ends when its first connection closes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_loop(request_size: int, answer: bytes) -> AbstractContextManager[BareL
 
 
 def send_loop(request_size: int, answer_size: int, file_bytes: int) -> AbstractContextManager[BareLoop]:
-    """Every answer is the next slice of a file of `file_bytes`, which is in the page cache."""
+    """Every response is the next slice of a file of `file_bytes`, which is in the page cache."""
     return _process(_send_file, request_size, answer_size, file_bytes)
 
 
@@ -84,9 +84,9 @@ def _receive_and_write(listener: socket.socket, ready: Event, request_size: int,
 def _send_file(listener: socket.socket, ready: Event, request_size: int, answer_size: int, file_bytes: int) -> None:
     head = struct.pack(">i", answer_size)
     connections: dict[int, socket.socket] = {}
-    sending: dict[int, tuple[int, int]] = {}  # the file's position, and how much is left of the answer
+    sending: dict[int, tuple[int, int]] = {}  # the position in the file, and how much of the response is left
     following = 0
-    # Its client leaves in the middle of an answer.
+    # The client disconnects in the middle of a response.
     with suppress(ConnectionError), tempfile.TemporaryFile() as file, select.epoll() as poll:
         source = file.fileno()
         os.write(source, bytes(file_bytes))

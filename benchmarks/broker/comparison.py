@@ -17,7 +17,7 @@ class Better(Enum):
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table. Its target is a ratio, Barnabas's figure by Apache Kafka's, or Barnabas's `own` figure."""
+    """One line of the table. Its target is a ratio, Barnabas to Apache Kafka, or Barnabas's `own` figure."""
 
     key: str
     title: str
@@ -27,13 +27,13 @@ class Line:
     own: bool = False
 
     def met(self, value: float) -> bool | None:
-        """Whether the ratio, or Barnabas's own figure, is what it should be."""
+        """Whether the ratio, or Barnabas's own figure, meets the target."""
         if self.target is None:
             return None
         return value >= self.target if self.better is Better.HIGHER else value <= self.target
 
     def advantage(self, ratio: float) -> float:
-        """How many times better than Apache Kafka, whichever way the figure goes."""
+        """How many times better than Apache Kafka, whether higher or lower is better."""
         return ratio if self.better is Better.HIGHER else 1 / ratio
 
 
@@ -50,7 +50,7 @@ class Spread:
 
 @dataclass
 class Figures:
-    """What was measured: contestant by contestant, line by line, one value a round."""
+    """The measurements per contestant and line, one value per round."""
 
     values: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     client_busy: dict[str, dict[str, list[float]]] = field(
@@ -72,14 +72,14 @@ class Figures:
 
 @dataclass(frozen=True)
 class Row:
-    """A line that both brokers were measured on. The ratio is taken within each round, so that a slow one is fair."""
+    """A line with figures for both brokers. Ratios are computed per round, so that slow rounds do not distort them."""
 
     line: Line
     kafka: Spread
     barnabas: Spread
     ratio: Spread
     limit: float | None  # the bare loop's figure
-    client_busy: float | None  # the share of the time in which the load client was at work, against Barnabas
+    client_busy: float | None  # the share of time that the load client was busy, against Barnabas
 
     @property
     def met(self) -> bool | None:
@@ -103,7 +103,7 @@ class Row:
 
 
 def compare(lines: Sequence[Line], figures: Figures, *, ours: str, theirs: str, bare: str) -> list[Row]:
-    """A row for each line that has figures of both."""
+    """A row for each line that has figures for both brokers."""
     rows = []
     for line in lines:
         kafka, barnabas = figures.of(theirs, line.key), figures.of(ours, line.key)
@@ -126,7 +126,7 @@ def compare(lines: Sequence[Line], figures: Figures, *, ours: str, theirs: str, 
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent of all values do not exceed."""
+    """The smallest value that this percentage of all values does not exceed."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)

@@ -1,4 +1,4 @@
-"""The two brokers, both up all the time, each with its usual settings and a data directory of its own."""
+"""The two brokers, both always running, each with its usual settings and its own data directory."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ from typing import Final, Self
 
 import psutil
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from tests.support.apache_kafka import ApacheKafka, knows_a_broker
+from barnabas.client.requests.admin import create_topics, delete_topics, new_topic
+from barnabas.client.requests.data import LATEST, list_offsets
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartitionResponse
+from tests.support.apache_kafka import LONG_LIVED, ApacheKafka, knows_a_broker
 from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire
 
 KAFKA: Final = "Apache Kafka"
 BARNABAS: Final = "Barnabas"
 BARE: Final = "bare loop"
-
-LATEST: Final = -1
 
 
 class Contestant(AbstractContextManager["Contestant"], ABC):
@@ -38,11 +31,11 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
 
     name: str
     port: int
-    seconds_to_ready: float  # from the start of its process to an answer that names a broker
+    seconds_to_ready: float  # from process start to a response that names a broker
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._partitions: dict[str, int] = {}  # topic by topic, how many
+        self._partitions: dict[str, int] = {}  # the count per topic
 
     @abstractmethod
     def start(self) -> int:
@@ -72,35 +65,29 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic, and wait until the leader of each partition has its log."""
         deadline = time.monotonic() + 30
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
         with Wire("127.0.0.1", self.port) as wire:
-            (created,) = wire.ask(
-                ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5
-            ).topics
+            (created,) = wire.ask(ApiKey.CREATE_TOPICS, create_topics(new_topic(name, partitions)), 5).topics
             if created.error_code != ErrorCode.NONE:
                 raise RuntimeError(f"{self.name} did not create {name}: {created.error_message}")
             self._partitions[name] = partitions
             while any(each.error_code != ErrorCode.NONE for each in self._latest(wire, name)):
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"{self.name} did not create {name}")
-                time.sleep(0.01)  # nothing tells a client that an election is over; asking is all there is
+                time.sleep(0.01)  # nothing tells a client that an election is over, so poll
 
     def delete_topic(self, name: str) -> None:
-        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000)
         with Wire("127.0.0.1", self.port) as wire:
-            (answer,) = wire.ask(ApiKey.DELETE_TOPICS, request, 5).responses
+            (answer,) = wire.ask(ApiKey.DELETE_TOPICS, delete_topics(name), 5).responses
         if answer.error_code != ErrorCode.NONE:
             raise RuntimeError(f"{self.name} did not delete {name}: {answer.error_message}")
 
     def end_offset(self, topic: str) -> int:
-        """Where the topic's log ends; of several partitions, the sum."""
+        """The end offset of the topic's log, summed over its partitions."""
         with Wire("127.0.0.1", self.port) as wire:
             return sum(each.offset for each in self._latest(wire, topic))
 
     def _latest(self, wire: Wire, topic: str) -> list[ListOffsetsPartitionResponse]:
-        indexes = range(self._partitions[topic])
-        partitions = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in indexes]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)])
+        request = list_offsets(*((topic, index, LATEST) for index in range(self._partitions[topic])))
         (answer,) = wire.ask(ApiKey.LIST_OFFSETS, request, 5).topics
         found: list[ListOffsetsPartitionResponse] = answer.partitions
         return found
@@ -110,7 +97,7 @@ class Kafka(Contestant):
     name = KAFKA
 
     def start(self) -> int:
-        kafka = self._stack.enter_context(ApacheKafka())
+        kafka = self._stack.enter_context(ApacheKafka(jvm_options=LONG_LIVED))
         self.port = kafka.port
         self.seconds_to_ready = kafka.start_seconds or 0.0
         return kafka.pid
@@ -125,6 +112,6 @@ class Barnabas(Contestant):
         broker = self._stack.enter_context(BrokerProcess(Path(data)))
         self.port = broker.port
         if not knows_a_broker(self.port):
-            raise RuntimeError(f"the broker says that it is ready, but does not answer:\n{broker.log}")
+            raise RuntimeError(f"the broker says that it is ready but does not respond:\n{broker.log}")
         self.seconds_to_ready = time.monotonic() - began
         return broker.process.pid

@@ -1,7 +1,9 @@
-"""End-to-end latency: one connection produces at a steady rate, another waits in a Fetch for what comes.
+"""End-to-end latency: connections produce at a steady rate in turn, another waits for the records in a Fetch.
 
-Both belong to one thread, so that a record's way is measured on one clock: from just before its request is sent to just
-after the Fetch's answer that holds it has been received.
+All run in one thread, so that a record is timed by one clock: from just before its request is sent until just after
+the Fetch response that contains it has arrived. A broker answers the requests of one connection one after the other, so
+where an answer waits for replicas, one connection alone may not reach the rate. With several, the n-th record that
+arrives is taken for the n-th that was sent, whichever of them it is.
 """
 
 from __future__ import annotations
@@ -10,24 +12,29 @@ import select
 import socket
 import struct
 import time
+from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.broker import frames
 from benchmarks.broker.small_requests import TIMEOUT, connect, first_answer
 
 MAX_BYTES: Final = 1024 * 1024
-# Fetch's fetch_offset, found in the prebuilt request by this value and replaced from then on.
+# A placeholder for fetch_offset, to find it in the prebuilt request and patch it.
 PLACEHOLDER: Final = 0x0102030405060708
 
 
-def latencies(port: int, topic: str, value: bytes, per_second: int, seconds: float) -> tuple[list[float], int]:
-    """Seconds, record by record, and how many records the topic has then. It must be empty before."""
+def latencies(
+    port: int, topic: str, value: bytes, per_second: int, seconds: float, connections: int = 1
+) -> tuple[list[float], int]:
+    """Seconds for each record, and the number of records in the topic afterwards. The topic must be empty before."""
     batch = frames.batch(value)
     produce = frames.produce(topic, batch)
     fetch = frames.fetch(topic, PLACEHOLDER, MAX_BYTES)
     count = int(per_second * seconds)
-    with connect(port) as producer, connect(port) as consumer:
-        answer_size = first_answer(producer, produce)
+    with ExitStack() as stack:
+        producers = [stack.enter_context(connect(port)) for _ in range(connections)]
+        consumer = stack.enter_context(connect(port))
+        answer_size = first_answer(producers[0], produce)
         reader = _Reader(consumer, fetch, len(batch), next_offset=1)
         sent: list[float] = []
         taken: list[float] = []
@@ -40,24 +47,25 @@ def latencies(port: int, topic: str, value: bytes, per_second: int, seconds: flo
             due = began + len(sent) / per_second
             if len(sent) < count and now >= due:
                 sent.append(clock())
-                producer.sendall(produce)
+                producers[len(sent) % connections].sendall(produce)
                 continue
             if now > deadline:
                 raise TimeoutError(f"{count - len(taken)} records of {count} did not arrive")
             wait = due - now if len(sent) < count else 1.0
-            readable, _, _ = select.select([producer, consumer], [], [], wait)
+            readable, _, _ = select.select([*producers, consumer], [], [], wait)
             if consumer in readable:
                 records = reader.receive()
                 now = clock()
                 taken.extend(now - start for start in sent[len(taken) : len(taken) + records])
                 reader.ask_if_idle()
-            if producer in readable:
+                readable.remove(consumer)
+            for producer in readable:
                 producer.recv(64 * answer_size)
     return taken, count + 1
 
 
 class _Reader:
-    """A long-polling Fetch: one request after the other, each from the offset where the last answer ended."""
+    """A long-polling Fetch: one request after another, each from where the last response ended."""
 
     def __init__(self, connection: socket.socket, request: bytes, batch_size: int, next_offset: int) -> None:
         self._connection = connection
@@ -78,14 +86,14 @@ class _Reader:
             self.ask()
 
     def receive(self) -> int:
-        """How many records the answer holds, 0 while it is not whole. Each is a batch of its own, all of one size."""
+        """The number of records in the response, 0 until it is complete. Each is a separate batch, all of one size."""
         data = self._connection.recv(2 * MAX_BYTES)
         if not data:
             raise ConnectionError("the broker closed a connection")
         self._received += data
         if len(self._received) < 4 or len(self._received) < 4 + struct.unpack_from(">i", self._received)[0]:
             return 0
-        records = len(self._received) // self._batch_size  # what is around them is smaller than one of them
+        records = len(self._received) // self._batch_size  # the rest of the response is smaller than one batch
         self._received.clear()
         self._next_offset += records
         self._waiting = False

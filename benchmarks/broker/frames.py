@@ -7,27 +7,23 @@ import struct
 import time
 from typing import Final
 
-from protocol.api import ApiKey
-from protocol.encoder import encode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import (
-    PartitionProduceData,
+from barnabas.client.requests import data
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.frames import framed, request_frame
+from barnabas.protocol.messages.produce import (
     PartitionProduceResponse,
-    ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.builder import NewRecord, build_batch
-from tests.support.wire import framed, request_frame
+from barnabas.protocol.records.builder import NewRecord, build_batch
 
 PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 12
-ACKS_ALL: Final = -1
 
 
 def values(size: int, count: int = 1000) -> list[bytes]:
-    """Different values of one size that compress about as real ones do: half of each is chance, the rest is not."""
+    """Different values of one size that compress about as well as real ones: half of each is random."""
     chance = random.Random(size)
     same = bytes(size - size // 2)
     return [chance.randbytes(size // 2) + same for _ in range(count)]
@@ -39,22 +35,19 @@ def batch(value: bytes, count: int = 1) -> bytes:
 
 
 def batch_of_size(size: int) -> bytes:
-    """A batch of one record that is exactly so large."""
+    """A batch of one record with exactly this size."""
     overhead = len(batch(bytes(size))) - size
     return batch(bytes(size - overhead))
 
 
 def produce(topic: str, records: bytes, correlation_id: int = 0) -> bytes:
-    """A Produce to partition 0 that is answered when every replica in sync has it."""
-    partitions = [PartitionProduceData(index=0, records=records)]
-    message = ProduceRequest(
-        acks=ACKS_ALL, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=partitions)]
-    )
+    """A Produce to partition 0 with acks=all."""
+    message = data.produce((topic, 0, records), timeout_ms=30_000)
     return request_frame(ApiKey.PRODUCE, message, PRODUCE_VERSION, correlation_id)
 
 
 def produce_answer(topic: str) -> bytes:
-    """What a broker answers to such a Produce, as far as its size goes."""
+    """A response of the same size as a broker's to such a Produce."""
     partitions = [PartitionProduceResponse(index=0, base_offset=0, log_start_offset=0)]
     answer = ProduceResponse(responses=[TopicProduceResponse(name=topic, partition_responses=partitions)])
     return framed(struct.pack(">ib", 0, 0) + encode(answer, PRODUCE_VERSION))
@@ -62,11 +55,7 @@ def produce_answer(topic: str) -> bytes:
 
 def fetch(topic: str, offset: int, max_bytes: int, max_wait_ms: int = 500) -> bytes:
     """A Fetch from partition 0 without a session, answered as soon as there is a byte to read."""
-    partitions = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)]
-    message = FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        topics=[FetchTopic(topic=topic, partitions=partitions)],
+    message = data.fetch(
+        (topic, 0, offset), max_wait_ms=max_wait_ms, max_bytes=max_bytes, partition_max_bytes=max_bytes
     )
     return request_frame(ApiKey.FETCH, message, FETCH_VERSION)

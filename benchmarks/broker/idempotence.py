@@ -1,7 +1,7 @@
-"""What idempotence costs: the same small requests, with a producer's id and sequences and without, in turns.
+"""What idempotence costs: the same small requests with and without producer id and sequences, in turn.
 
-All requests of a turn are built before its clock starts, so that the client does the same work in both. A turn of the
-one kind is compared with the turn of the other that came right before or after it.
+All requests of a turn are built before its clock starts, so that the client does the same work in both. Each turn is
+compared with the turn of the other kind right before or after it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ import time
 from statistics import median
 from typing import Final, NamedTuple
 
-from benchmarks.broker import frames
-from benchmarks.broker.small_requests import TIMEOUT, connect, first_answer
-from benchmarks.broker.transactions import init_producer_id
-from protocol.records.batch import (
+from barnabas.protocol.records.batch import (
     BASE_SEQUENCE_POSITION,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -25,20 +22,23 @@ from protocol.records.batch import (
     PRODUCER_ID_POSITION,
     seal,
 )
+from benchmarks.broker import frames
+from benchmarks.broker.small_requests import TIMEOUT, connect, first_answer
+from benchmarks.broker.transactions import init_producer_id
 
 CONNECTIONS: Final = 16
 IN_FLIGHT: Final = 5  # what a broker remembers of a producer
 
 
 class Compared(NamedTuple):
-    idempotent: float  # requests a second
-    share: float  # of what the plain ones reached
+    idempotent: float  # requests per second
+    share: float  # as a share of the plain ones' rate
     requests: int
     client_busy: float
 
 
 def compare(port: int, topic: str, value: bytes, requests: int, pairs: int) -> Compared:
-    """Send so many requests on each connection, `pairs` times in each of the two kinds."""
+    """Send this many requests on each connection, `pairs` times for each of the two kinds."""
     producers = [_Producer(port, topic, value) for _ in range(CONNECTIONS)]
     rates: list[float] = []
     shares: list[float] = []
@@ -62,7 +62,7 @@ def compare(port: int, topic: str, value: bytes, requests: int, pairs: int) -> C
 
 
 class _Producer:
-    """One connection with a producer id of its own."""
+    """One connection with its own producer id."""
 
     def __init__(self, port: int, topic: str, value: bytes) -> None:
         self._producer = init_producer_id(port)
@@ -95,7 +95,7 @@ class _Producer:
     def send(self, count: int) -> None:
         part = self.requests[self.sent : self.sent + count * self.size]
         if self.socket.send(part) < len(part):
-            raise ConnectionError("the broker does not read what it is sent")
+            raise ConnectionError("the broker does not read its requests")
         self.sent += len(part)
 
 
@@ -105,7 +105,7 @@ class _Load:
         self.client_busy = 0.0
 
     def run(self) -> float:
-        """The seconds until every request has its answer."""
+        """The seconds until every request has its response."""
         with select.epoll() as poll:
             began, began_cpu = time.perf_counter(), time.process_time()
             for number, producer in self._producers.items():
@@ -123,7 +123,7 @@ class _Load:
             return elapsed
 
     def _receive(self, producer: _Producer) -> bool:
-        """Take answers, send as many requests more, and say whether that was the last answer."""
+        """Read responses, send as many new requests, and return whether that was the last response."""
         received = len(producer.socket.recv(65536))
         if not received:
             raise ConnectionError("the broker closed a connection")

@@ -12,7 +12,7 @@ TIMEOUT = 120.0
 
 
 def produce(bootstrap: str, topic: str, size: int, count: int) -> float:
-    """Messages a second, as kafka-producer-perf-test reports them at its end, without those that warmed it up."""
+    """Messages per second as kafka-producer-perf-test reports them at the end, without the warm-up."""
     printed = run_tool(
         "kafka-producer-perf-test",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(count)),
@@ -33,7 +33,7 @@ def produced_per_second(printed: str) -> float:
 
 
 def consume(bootstrap: str, topic: str, count: int) -> float:
-    """Messages a second, from the time that kafka-consumer-perf-test fetched, without that of joining its group."""
+    """Messages per second over the time that kafka-consumer-perf-test spent fetching, without joining its group."""
     printed = run_tool(
         "kafka-consumer-perf-test",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(count), "--timeout", "30000"),

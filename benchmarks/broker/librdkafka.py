@@ -1,7 +1,7 @@
-"""Load by librdkafka with its own settings, but for what a line asks.
+"""Load from librdkafka with its default settings, except for what a line needs.
 
-It is confluent-kafka's copy of the library, called through ctypes a thousand messages at a time: a Python call for
-every message, as confluent-kafka makes it, costs more than a broker does and would be all that is measured.
+This uses confluent-kafka's copy of the library through ctypes, a thousand messages at a time. One Python call per
+message, as in confluent-kafka, costs more than the broker and would be all that is measured.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _function(name: str, result: type | None, *arguments: type) -> ctypes._Named
     return function
 
 
-_library = ctypes.CDLL(cimpl.__file__)  # what it is linked with is found through it
+_library = ctypes.CDLL(cimpl.__file__)  # its linked libraries are found through it
 _conf_new = _function("rd_kafka_conf_new", c_void_p)
 _conf_set = _function("rd_kafka_conf_set", c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)
 _new = _function("rd_kafka_new", c_void_p, c_int, c_void_p, c_char_p, c_size_t)
@@ -65,43 +65,44 @@ _message_destroy = _function("rd_kafka_message_destroy", None, POINTER(_Message)
 
 
 class LibrdkafkaError(Exception):
-    """What librdkafka could not do."""
+    """An error from librdkafka."""
 
 
 class Moved(NamedTuple):
-    """Messages that were written or read. The first one, which waits for the connection, is not in the rate."""
+    """Messages written or read. The rate leaves out the first ones, which wait for the connection."""
 
     per_second: float
     messages: int
     client_busy: float
 
 
-def produce(bootstrap: str, topic: str, size: int, count: int, compression: str = "none") -> Moved:
-    """Write one message and then `count` more, which is rounded down to whole thousands."""
+def produce(bootstrap: str, topic: str, size: int, count: int, compression: str = "none", partitions: int = 1) -> Moved:
+    """Write one message to each partition and then `count` more, which is rounded down to whole thousands."""
     settings = {
         "bootstrap.servers": bootstrap,
         "acks": "all",
         "compression.type": compression,
-        "queue.buffering.max.messages": str(count + 1),
+        "queue.buffering.max.messages": str(count + partitions),
         "queue.buffering.max.kbytes": str(2**31 // 1024 - 1),
     }
     rounds = count // AT_ONCE
     payloads = [ctypes.create_string_buffer(value, size) for value in values(size, AT_ONCE)]
     messages = (_Message * AT_ONCE)(*(_Message(payload=ctypes.addressof(each), len=size) for each in payloads))
     with _client(_PRODUCER, settings) as producer, _topic(producer, topic) as target:
-        _send(target, messages, 1)
+        for partition in range(partitions):
+            _send(target, partition, messages, 1)
         _wait_for_delivery(producer)
         began, began_cpu = time.perf_counter(), time.process_time()
-        for _ in range(rounds):
-            _send(target, messages, AT_ONCE)
+        for number in range(rounds):
+            _send(target, number % partitions, messages, AT_ONCE)
         _wait_for_delivery(producer)
         elapsed = time.perf_counter() - began
         busy = (time.process_time() - began_cpu) / elapsed
-    return Moved(rounds * AT_ONCE / elapsed, rounds * AT_ONCE + 1, busy)
+    return Moved(rounds * AT_ONCE / elapsed, rounds * AT_ONCE + partitions, busy)
 
 
 def consume(bootstrap: str, topic: str, count: int) -> Moved:
-    """Read the first message and then at least `count` more. The topic must have so many."""
+    """Read the first message and then at least `count` more. The topic must have that many."""
     with _client(_CONSUMER, {"bootstrap.servers": bootstrap}) as consumer, _topic(consumer, topic) as source:
         if _consume_start(source, _FIRST_PARTITION, 0):
             raise LibrdkafkaError("the consumer did not start")
@@ -141,8 +142,8 @@ def _topic(client: int, name: str) -> Iterator[int]:
         _topic_destroy(topic)
 
 
-def _send(topic: int, messages: ctypes.Array[_Message], count: int) -> None:
-    queued = _produce_batch(topic, _FIRST_PARTITION, _COPY_PAYLOAD, messages, count)
+def _send(topic: int, partition: int, messages: ctypes.Array[_Message], count: int) -> None:
+    queued = _produce_batch(topic, partition, _COPY_PAYLOAD, messages, count)
     if queued != count:
         raise LibrdkafkaError(f"{count - queued} messages of {count} were refused")
 
@@ -153,7 +154,7 @@ def _wait_for_delivery(producer: int) -> None:
 
 
 def _receive(topic: int, batch: ctypes.Array[ctypes._Pointer[_Message]], at_most: int) -> int:
-    """Receive some messages, and give the offset of the last one, which is all that is looked at."""
+    """Receive some messages and return the offset of the last one. Nothing else is checked."""
     received = _consume_batch(topic, _FIRST_PARTITION, TIMEOUT_MS, batch, at_most)
     if not received:
         raise LibrdkafkaError("no message arrived in time")
@@ -163,5 +164,5 @@ def _receive(topic: int, batch: ctypes.Array[ctypes._Pointer[_Message]], at_most
     for message in batch[:received]:
         _message_destroy(message)
     if error:
-        raise LibrdkafkaError(f"instead of a message came error {error}")
+        raise LibrdkafkaError(f"received an error instead of a message: {error}")
     return offset

@@ -1,4 +1,4 @@
-"""What is measured: the lines of the table with their targets, and the pieces of work that give them their figures."""
+"""What is measured: the lines of the table with their targets, and the work that produces their figures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 
 import psutil
 
+from barnabas.protocol.api import ApiKey
 from benchmarks.broker import (
     bare_loops,
     end_to_end,
@@ -24,7 +25,6 @@ from benchmarks.broker import (
 from benchmarks.broker.comparison import Better, Line, percentile
 from benchmarks.broker.contestants import Contestant
 from benchmarks.broker.transactions import Way
-from protocol.api import ApiKey
 
 HIGHER, LOWER = Better.HIGHER, Better.LOWER
 
@@ -43,6 +43,8 @@ LINES: Final = [
     Line("connections_1000", "1,000 connections, 1 small Produce in flight", "req/s", HIGHER, 1.3),
     Line("fetch_1", "raw Fetch of 8 MiB, 1 connection", "GB/s", HIGHER, 1.3),
     Line("fetch_4", "raw Fetch of 8 MiB, 4 connections", "GB/s", HIGHER, 1.0),
+    Line("fetch_16", "raw Fetch of 8 MiB, 16 connections", "GB/s", HIGHER, 1.0),
+    Line("fetch_4_long", "raw Fetch of 8 MiB, 4 connections, for longer", "GB/s", HIGHER, 1.0),
     Line("transactions_1", "1 producer, transactions of 100 messages", "txn/s", HIGHER, 1.5),
     Line("transactions_50", "50 producers, transactions of 100 messages", "txn/s", HIGHER, 1.5),
     Line("transactions_1_classic", "1 producer, the same the classic way", "txn/s", HIGHER, 1.5),
@@ -63,7 +65,7 @@ MICROSECONDS: Final = 1e6
 SMALL_VALUE: Final = bytes(100)
 MESSAGES_PER_SECOND: Final = 1000
 
-MESSAGES_A_TRANSACTION: Final = 100
+MESSAGES_PER_TRANSACTION: Final = 100
 TRANSACTIONS_PARTITIONS: Final = 10
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
@@ -77,8 +79,9 @@ class Scale:
     """How much of everything."""
 
     rounds: int
-    starts: int  # how often each broker is started, for the time that it takes
-    seconds: float  # for each load that goes by time
+    starts: int  # how often each broker is started to measure its start time
+    seconds: float  # for each load with a fixed duration
+    long_seconds: float  # for one that shows what lasts: caches and clock rates settle within seconds
     messages_100: int
     messages_1024: int
     idempotent_requests: int  # on each connection, in each turn
@@ -89,6 +92,7 @@ FULL: Final = Scale(
     rounds=5,
     starts=3,
     seconds=2.0,
+    long_seconds=8.0,
     messages_100=1_000_000,
     messages_1024=300_000,
     idempotent_requests=1000,
@@ -98,6 +102,7 @@ QUICK: Final = Scale(
     rounds=2,
     starts=1,
     seconds=0.6,
+    long_seconds=4.0,
     messages_100=300_000,
     messages_1024=100_000,
     idempotent_requests=500,
@@ -108,12 +113,12 @@ QUICK: Final = Scale(
 @dataclass(frozen=True)
 class Measured:
     figures: Mapping[str, float]
-    client_busy: Mapping[str, float] = field(default_factory=dict)  # for those lines where it is known
+    client_busy: Mapping[str, float] = field(default_factory=dict)  # for the lines where it is known
 
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work, done against each broker in a topic of its own, and against a bare loop if it has one."""
+    """A piece of work, run against each broker in its own topic, and against a bare loop if it has one."""
 
     name: str
     against: Callable[[Contestant, str, Scale], Measured]
@@ -134,17 +139,17 @@ def prepare(broker: Contestant) -> None:
 
 
 def check_end_offset(broker: Contestant, topic: str, expected: int) -> None:
-    """Whether everything that was acknowledged is there: an error would have been a quick answer too."""
+    """Check that everything acknowledged was written: an error would be a fast response too."""
     found = broker.end_offset(topic)
     if found != expected:
         raise RuntimeError(f"{broker.name} has {found} records in {topic}, not {expected}")
 
 
 def wait_for_end_offset(broker: Contestant, topic: str, expected: int) -> None:
-    """The same where the last records, markers of transactions, may come after the answers."""
+    """The same, but wait: transaction markers may be written after the responses."""
     deadline = time.monotonic() + small_requests.TIMEOUT
     while broker.end_offset(topic) < expected and time.monotonic() < deadline:
-        time.sleep(0.01)  # nothing tells a client of a marker; asking is all there is
+        time.sleep(0.01)  # nothing tells a client about a marker, so poll
     check_end_offset(broker, topic, expected)
 
 
@@ -242,7 +247,7 @@ def bare_broker() -> AbstractContextManager[bare_loops.BareLoop]:
 
 def transactional_producers(producers: int, way: Way) -> Work:
     key = f"transactions_{producers}" + ("" if way is Way.NEWEST else f"_{way.value}")
-    size = MESSAGES_A_TRANSACTION
+    size = MESSAGES_PER_TRANSACTION
 
     def against(broker: Contestant, topic: str, scale: Scale) -> Measured:
         done = transactions.run(broker.port, topic, TRANSACTIONS_PARTITIONS, topic, producers, size, way, scale.seconds)
@@ -262,8 +267,8 @@ def idempotent(broker: Contestant, topic: str, scale: Scale) -> Measured:
 # --- large requests ---
 
 
-def fetch_connections(connections: int) -> Work:
-    key = f"fetch_{connections}"
+def fetch_connections(connections: int, *, long: bool = False) -> Work:
+    key = f"fetch_{connections}{'_long' if long else ''}"
     requests = [
         frames.fetch(FETCH_TOPIC, offset, FETCH_BYTES)
         for offset in range(0, FETCH_TOPIC_BYTES // FETCH_BATCH_BYTES, FETCH_BYTES // FETCH_BATCH_BYTES)
@@ -271,7 +276,8 @@ def fetch_connections(connections: int) -> Work:
 
     def measure(port: int, process: psutil.Process, scale: Scale) -> Measured:
         with cpu_of(process) as cpu:
-            done = raw_fetch.fetch(port, requests, FETCH_BYTES, connections, scale.seconds)
+            seconds = scale.long_seconds if long else scale.seconds
+            done = raw_fetch.fetch(port, requests, FETCH_BYTES, connections, seconds)
         figures = {key: done.bytes_per_second / GB, f"cpu_{key}": cpu.seconds / (done.bytes / GB)}
         return Measured(figures, {key: done.client_busy})
 
@@ -282,7 +288,7 @@ def fetch_connections(connections: int) -> Work:
         with bare_loops.send_loop(len(requests[0]), FETCH_BYTES, FETCH_TOPIC_BYTES) as loop:
             return measure(loop.port, loop.process, scale)
 
-    return Work(f"raw Fetch on {connections}", against, bare)
+    return Work(f"raw Fetch on {connections}{' for longer' if long else ''}", against, bare)
 
 
 def latency(broker: Contestant, topic: str, scale: Scale) -> Measured:
@@ -301,7 +307,7 @@ class _Cpu:
 
 @contextmanager
 def cpu_of(process: psutil.Process) -> Iterator[_Cpu]:
-    """The CPU time that a process takes from entry to exit."""
+    """Measure the CPU time of a process during the block."""
     cpu = _Cpu()
     before = process.cpu_times()
     yield cpu
@@ -330,5 +336,7 @@ WORKS: Final = [
     Work("idempotence", idempotent),
     fetch_connections(1),
     fetch_connections(4),
+    fetch_connections(16),
+    fetch_connections(4, long=True),
     Work("end to end", latency),
 ]

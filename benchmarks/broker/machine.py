@@ -1,4 +1,4 @@
-"""The machine that figures come from, in a few words."""
+"""A short description of the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def describe() -> dict[str, str]:
 
 
 class OtherLoad:
-    """How much of the machine's CPU others take while a benchmark runs, its own processes and their children not."""
+    """How much of the machine's CPU other processes use while a benchmark runs, without its own and their children."""
 
     def __init__(self) -> None:
         self._began = _busy_and_total()
@@ -42,7 +42,7 @@ class OtherLoad:
 
 def _busy_and_total() -> tuple[float, float]:
     times = psutil.cpu_times()
-    total = sum(times[:8])  # what follows, guests' time, is part of these
+    total = sum(times[:8])  # the following fields, guest time, are included in these
     return total - times.idle - getattr(times, "iowait", 0.0), total
 
 

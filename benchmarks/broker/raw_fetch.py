@@ -1,4 +1,4 @@
-"""Load of large Fetch requests: on each connection, as soon as an answer is there, the next request goes out."""
+"""Load of large Fetch requests: each connection sends the next request as soon as a response has arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Fetched(NamedTuple):
 
 
 class _Answer:
-    """The answer that a connection is receiving."""
+    """The response that a connection is receiving."""
 
     __slots__ = ("connection", "left")
 
@@ -32,7 +32,7 @@ class _Answer:
 
 
 def fetch(port: int, requests: Sequence[bytes], answer_bytes: int, connections: int, seconds: float) -> Fetched:
-    """`requests` are sent in turn, and each is to be answered with at least `answer_bytes`."""
+    """Send `requests` in turn; each must get a response of at least `answer_bytes`."""
     answers = {each.fileno(): _Answer(each) for each in (connect(port) for _ in range(connections))}
     buffer = memoryview(bytearray(RECEIVE_BYTES))
     next_request = cycle(requests)
@@ -42,7 +42,7 @@ def fetch(port: int, requests: Sequence[bytes], answer_bytes: int, connections: 
         with select.epoll() as poll:
             for number, answer in answers.items():
                 poll.register(number, select.EPOLLIN)
-                for request in requests:  # so that the page cache has all of it, whatever was there before
+                for request in requests:  # so that all of it is in the page cache
                     first_answer(answer.connection, request)
             began, began_cpu = clock(), time.process_time()
             for answer in answers.values():

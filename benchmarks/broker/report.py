@@ -18,9 +18,15 @@ HEADER = ("", "Apache Kafka", "Barnabas", "ratio (min to max)", "target", "bare 
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A Markdown table whose columns line up, so that it also reads well as it is."""
-    cells = [HEADER, *map(_cells, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADER))]
+    """The comparison as a table, without columns that have nothing to say."""
+    cells = [_cells(row) for row in rows]
+    columns = [column for column in range(len(HEADER)) if column == 0 or any(row[column] for row in cells)]
+    return aligned([[row[column] for column in columns] for row in (HEADER, *cells)])
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns, so that it also reads well as plain text. The first row is its head."""
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     lines = ["| " + " | ".join(_padded(row, widths)) + " |" for row in cells]
     rule = "|" + "|".join(["-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:])]) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
@@ -53,14 +59,14 @@ def _target(row: Row) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that matter, and no more than a reader can use."""
+    """Three significant digits."""
     if value >= 100:
         return f"{float(f'{value:.3g}'):,.0f}"
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
 def explanations(rows: Sequence[Row]) -> list[str]:
-    """What a reader of the table must know, and which of its lines the load client holds back."""
+    """Notes on the table, and the lines that the load client limits."""
     sentences = [
         "A ratio is Barnabas's figure divided by Apache Kafka's, taken within each round: the median, and the spread.",
         "The bare loop is one thread of Python that moves the same bytes between the same client and a file, "
@@ -85,20 +91,22 @@ class Report:
     machine: dict[str, str]
     rounds: int
     notes: Sequence[str]
+    warm_ups: int = 1
 
     def heading(self) -> list[str]:
         facts = self.machine
+        before = "one" if self.warm_ups == 1 else str(self.warm_ups)
         return [
             f"{facts['date']}, {facts['cpu']}, {facts['cores']} cores, {facts['memory']}, {facts['kernel']}",
             f"Python {facts['python']}, uvloop {facts['uvloop']}, confluent-kafka {facts['confluent-kafka']}, "
-            f"Apache Kafka {facts['apache kafka']}; rounds, after one to warm up: {self.rounds}",
+            f"Apache Kafka {facts['apache kafka']}; rounds, after {before} to warm up: {self.rounds}",
         ]
 
     def text(self) -> str:
         return "\n".join([*self.heading(), "", table(self.rows), "", *self.notes])
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """Three files beside each other; returns their paths."""
+        """Write the three files and return their paths."""
         folder.mkdir(exist_ok=True)
         as_text, as_json, as_plot = (folder / f"{name}.{suffix}" for suffix in ("txt", "json", "png"))
         as_text.write_text(self.text() + "\n")

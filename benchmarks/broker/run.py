@@ -1,8 +1,8 @@
 """Barnabas and Apache Kafka under the same load on this machine, side by side: one table of ratios.
 
-Both brokers are up all the time. A round is every piece of work once, against one broker and right after it against
-the other, so that a busy moment of the machine falls on both. A first round, which is not counted, warms both up. A
-ratio is taken within a round; the table has its median and its spread over the rounds.
+Both brokers run all the time. A round does every piece of work once, against one broker and right after that against
+the other, so that a busy moment of the machine affects both. The first round is a warm-up and is not counted. Ratios
+are computed within a round; the table has their median and spread over the rounds.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.support.apache_kafka import unavailable
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 WARM_UP: Final = 0
-# What others may take of the machine before figures say more about them.
+# The share of CPU that other processes may use before the figures become unreliable.
 TOO_BUSY: Final = 0.1
 
 
 def main(quick: bool = False, only: Sequence[str] = ()) -> None:
-    """Measure, print, and keep what was found; `only` some works, named in part, are measured and printed alone."""
+    """Measure, print and save the results. With `only`, measure and print only the parts with matching names."""
     works = [work for work in WORKS if not only or any(name.lower() in work.name.lower() for name in only)]
     if not works:
         sys.exit(f"no such work: {', '.join(only)}; there are: {', '.join(work.name for work in WORKS)}")
@@ -39,7 +39,7 @@ def main(quick: bool = False, only: Sequence[str] = ()) -> None:
         print(f"broker: left out, because Apache Kafka cannot run here: {missing}")
         return
     allow_open_files(4096)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that both brokers end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that both brokers stop too
     scale = lines.QUICK if quick else lines.FULL
     run = Run(dataclasses.replace(scale, starts=1) if only else scale, works)
     rows = run.measure()
@@ -87,7 +87,7 @@ class Run:
         self.notes.append(sentence + (", so all of this is rough." if share > TOO_BUSY else "."))
 
     def _time_starts(self) -> None:
-        """Start both some times for nothing else; the start that the load follows is one more."""
+        """Start both a few times just to measure that; the start before the load is one more sample."""
         for number in range(1, self.scale.starts):
             for contestant in (Kafka(), Barnabas()):
                 with contestant:
@@ -126,7 +126,7 @@ class Run:
 
 
 def allow_open_files(count: int) -> None:
-    """A thousand connections at both ends need more open files than some machines allow at first."""
+    """Raise the limit of open files: a thousand connections at both ends exceed the default on some machines."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count:
         allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)

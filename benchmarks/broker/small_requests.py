@@ -1,7 +1,7 @@
-"""Load of small requests: one at a time on one connection, or many connections with some in flight on each.
+"""Load of small requests: one at a time on one connection, or several in flight on each of many connections.
 
-The client does as little as it can. Requests are prebuilt, answers are counted by their length and not looked at; that
-every one of them said yes is checked afterwards, by the offset where the log ends.
+The client does as little as possible. Requests are prebuilt, and responses are counted by their length and not parsed.
+The end offset of the log shows afterwards that all of them succeeded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TIMEOUT = 30.0
 
 
 class Latencies(NamedTuple):
-    """Seconds, request by request."""
+    """Seconds for each request."""
 
     seconds: list[float]
     answers: int
@@ -25,7 +25,7 @@ class Latencies(NamedTuple):
 class Throughput(NamedTuple):
     per_second: float
     answers: int
-    client_busy: float  # the share of the time in which the load client was at work
+    client_busy: float  # the share of time that the load client was busy
 
 
 def one_at_a_time(port: int, request: bytes, seconds: float) -> Latencies:
@@ -49,11 +49,11 @@ def one_at_a_time(port: int, request: bytes, seconds: float) -> Latencies:
 
 
 def many_at_once(port: int, request: bytes, connections: int, in_flight: int, seconds: float) -> Throughput:
-    """Every connection has `in_flight` requests under way; for each answer that it gets, it sends one more."""
+    """Every connection keeps `in_flight` requests in flight and sends one more for each response."""
     sockets: dict[int, socket.socket] = {}
     answer_size = 0
     try:
-        for _ in range(connections):  # one after the other, because Kafka's queue of connections to accept is short
+        for _ in range(connections):  # one after another, because Kafka's accept queue is short
             connection = connect(port)
             sockets[connection.fileno()] = connection
             answer_size = first_answer(connection, request)
@@ -76,7 +76,7 @@ class _Load:
         ring = b"".join(with_correlation_id(request, number) for number in range(in_flight)) * 2
         self._ring = memoryview(ring)
         self._next = dict.fromkeys(sockets, 0)
-        self._partial = dict.fromkeys(sockets, 0)  # bytes of an answer that has arrived in part
+        self._partial = dict.fromkeys(sockets, 0)  # bytes of a partial response
         self.answers = 0
         self.per_second = 0.0
         self.client_busy = 0.0
@@ -99,7 +99,7 @@ class _Load:
             self.client_busy = (time.process_time() - began_cpu) / elapsed
 
     def drain(self) -> None:
-        """Wait for what is in flight."""
+        """Wait for the requests in flight."""
         for number, each in self._sockets.items():
             left = self._in_flight * self._answer_size - self._partial[number]
             while left:
@@ -113,7 +113,7 @@ class _Load:
         first = self._next[number]
         requests = self._ring[first * self._size : (first + count) * self._size]
         if self._sockets[number].send(requests) < len(requests):
-            raise ConnectionError("the broker does not read what it is sent")
+            raise ConnectionError("the broker does not read its requests")
         self._next[number] = (first + count) % self._in_flight
 
     def _receive(self, number: int) -> int:
@@ -136,7 +136,7 @@ def with_correlation_id(request: bytes, correlation_id: int) -> bytes:
 
 
 def first_answer(connection: socket.socket, request: bytes) -> int:
-    """Send one request and read its answer, whose size is that of all others."""
+    """Send one request and read its response, which has the same size as all others."""
     connection.sendall(request)
     with connection.makefile("rb") as reader:
         size: int = struct.unpack(">i", reader.read(4))[0]

@@ -1,13 +1,13 @@
 """Load of transactions: producers that each send a batch, commit, and begin the next one.
 
-Stock clients would be what is measured, so the producers are bare: one connection each, all in one thread, their
-requests prebuilt and only patched. They follow either of the two ways that clients have:
+With stock clients we would measure the clients, so the producers are bare: one connection each, all in one thread, with
+prebuilt requests that are only patched. They use either of the two client flows:
 
     classic   AddPartitionsToTxn, Produce, EndTxn: the epoch stays, sequences go on (librdkafka, kafka-python, aiokafka)
     newest    Produce, which adds its partition by itself, and EndTxn, which gives the next epoch (KIP-890, Java 4)
 
-As in a client, a request that meets the end of the last transaction (CONCURRENT_TRANSACTIONS) is sent again a moment
-later.
+As in a client, a request that arrives before the last transaction has completed (CONCURRENT_TRANSACTIONS) is retried a
+moment later.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ import time
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from barnabas.client.requests import transactions
+from barnabas.client.requests.data import produce
+from barnabas.client.requests.lookup import TRANSACTION, find_coordinator
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import request_frame
+from barnabas.protocol.records.batch import BASE_SEQUENCE_POSITION, PRODUCER_EPOCH_POSITION, PRODUCER_ID_POSITION, seal
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.schema import Message
 from benchmarks.broker.small_requests import TIMEOUT, connect
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from protocol.messages.end_txn import EndTxnRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records.batch import BASE_SEQUENCE_POSITION, PRODUCER_EPOCH_POSITION, PRODUCER_ID_POSITION, seal
-from protocol.records.builder import NewRecord, build_batch
-from protocol.schema import Message
-from tests.support.wire import Wire, request_frame
 
-TRANSACTION: Final = 1  # FindCoordinator's type of key
 INIT_PRODUCER_ID_VERSION: Final = 4
 ADD_PARTITIONS_VERSION: Final = 3
 RETRY_AFTER: Final = 0.002
@@ -43,14 +41,14 @@ BEING_SET_UP: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS,
 }
 
-# Found in a prebuilt request by these values, and replaced from then on.
+# Placeholders, to find the fields in a prebuilt request and patch them.
 PRODUCER_ID: Final = 0x0102030405060708
 PRODUCER_EPOCH: Final = 0x090A
 _PRODUCER: Final = struct.pack(">qh", PRODUCER_ID, PRODUCER_EPOCH)
 
 
 class Way(Enum):
-    """The requests of one transaction, and the versions that make it this way."""
+    """The requests of one transaction, and the versions that this flow needs."""
 
     CLASSIC = "classic"
     NEWEST = "newest"
@@ -66,15 +64,15 @@ class Way(Enum):
 
 class Done(NamedTuple):
     per_second: float
-    transactions: int  # in all, those included that the end of the time met half way
-    refusals: int  # requests that came too early, and had to be sent again
+    transactions: int  # in total, including those still open when the time was up
+    refusals: int  # requests that were too early and had to be retried
     client_busy: float
 
 
 def run(
     port: int, topic: str, partitions: int, name: str, producers: int, messages: int, way: Way, seconds: float
 ) -> Done:
-    """Let producers commit transactions of so many messages one after the other, each into one partition."""
+    """Let producers commit transactions of this many messages one after another, each to one partition."""
     everyone: list[_Producer] = []
     try:
         for number in range(producers):
@@ -88,7 +86,7 @@ def run(
 
 
 class _Request:
-    """A prebuilt request that names its producer, and where in its answer the error is."""
+    """A prebuilt request that names its producer, and the position of the error code in its response."""
 
     def __init__(self, key: ApiKey, message: Message, version: int, error_at: int) -> None:
         self.bytes = bytearray(request_frame(key, message, version))
@@ -100,7 +98,7 @@ class _Request:
 
 
 class _Batch(_Request):
-    """A Produce, whose producer is in its batch together with a sequence, under a checksum."""
+    """A Produce, with the producer and a sequence inside its checksummed batch."""
 
     def __init__(self, message: Message, version: int, error_at: int, batch: bytes) -> None:
         super().__init__(ApiKey.PRODUCE, message, version, error_at)
@@ -121,14 +119,11 @@ class _Producer:
         self._way = way
         self.producer_id, self.producer_epoch = init_producer_id(port, name)
         self._sequence = 0
-        # An answer's size, correlation id and tags come first; then, where it is not Produce's, the throttle time.
+        # A response starts with size, correlation id and tags; then, except for Produce, the throttle time.
         after_throttle_time = 4 + 4 + 1 + 4
         name_and_counts = 1 + (1 + len(topic)) + 1 + 4  # of topics; the topic's name; of partitions; the index
-        adding = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=name,
-            v3_and_below_producer_id=PRODUCER_ID,
-            v3_and_below_producer_epoch=PRODUCER_EPOCH,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[partition])],
+        adding = transactions.add_partitions_to_txn(
+            ADD_PARTITIONS_VERSION, name, PRODUCER_ID, PRODUCER_EPOCH, (topic, partition)
         )
         now = int(time.time() * 1000)
         batch = bytes(
@@ -140,16 +135,8 @@ class _Producer:
                 transactional=True,
             )
         )
-        data = [PartitionProduceData(index=partition, records=batch)]
-        producing = ProduceRequest(
-            transactional_id=name,
-            acks=-1,
-            timeout_ms=30_000,
-            topic_data=[TopicProduceData(name=topic, partition_data=data)],
-        )
-        ending = EndTxnRequest(
-            transactional_id=name, producer_id=PRODUCER_ID, producer_epoch=PRODUCER_EPOCH, committed=True
-        )
+        producing = produce((topic, partition, batch), timeout_ms=30_000, transactional_id=name)
+        ending = transactions.end_txn(name, PRODUCER_ID, PRODUCER_EPOCH, commit=True)
         self._add = _Request(
             ApiKey.ADD_PARTITIONS_TO_TXN, adding, ADD_PARTITIONS_VERSION, after_throttle_time + name_and_counts
         )
@@ -169,7 +156,7 @@ class _Producer:
         self.socket.sendall(self.request.bytes)
 
     def receive(self) -> tuple[bool, bool]:
-        """Whether a whole answer says yes, or the request is to be sent again; and whether one has come at all."""
+        """Read a response: whether it succeeded or must be retried, and whether it has arrived completely."""
         data = self.socket.recv(65536)
         if not data:
             raise ConnectionError(f"the broker closed the connection of {self.name}")
@@ -193,7 +180,7 @@ class _Producer:
         self._end.patch(self.producer_id, self.producer_epoch)
 
     def advance(self) -> bool:
-        """Turn to the next request; False if the transaction has ended."""
+        """Go to the next request. Return False if the transaction has ended."""
         if self.request is self._end:
             return False
         self.request = self._produce if self.request is self._add else self._end
@@ -250,12 +237,12 @@ class _Load:
 
 
 def init_producer_id(port: int, transactional_id: str | None = None) -> tuple[int, int]:
-    """A producer's id and epoch. The first to ask waits until the broker has its coordinator or ids, as clients do."""
+    """A producer's id and epoch. The first request waits for the coordinator or producer ids, as clients do."""
     deadline = time.monotonic() + TIMEOUT
-    init = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    init = transactions.init_producer_id(transactional_id)
     with Wire("127.0.0.1", port) as wire:
         if transactional_id is not None:
-            find = FindCoordinatorRequest(key_type=TRANSACTION, key=transactional_id)
+            find = find_coordinator(3, transactional_id, key_type=TRANSACTION)
             _ask(wire, ApiKey.FIND_COORDINATOR, find, 3, deadline)
         answer = _ask(wire, ApiKey.INIT_PRODUCER_ID, init, INIT_PRODUCER_ID_VERSION, deadline)
     return answer.producer_id, answer.producer_epoch
@@ -268,4 +255,4 @@ def _ask(wire: Wire, key: ApiKey, message: Message, version: int, deadline: floa
             return answer
         if answer.error_code not in BEING_SET_UP or time.monotonic() > deadline:
             raise RuntimeError(f"{key.api_name}: {ErrorCode(answer.error_code).name}")
-        time.sleep(0.01)  # nothing tells a client that the coordinator is there; asking is all there is
+        time.sleep(0.01)  # nothing tells a client that the coordinator is ready, so poll

@@ -3,10 +3,12 @@
     config = BrokerConfig.load("server.properties", ["num.partitions=3"])
     config.num_partitions
 
-To add a setting, declare it in one of the modules of `definitions`, and take its name out of `definitions.ignored`.
+To add a setting, declare it in one of the modules of `definitions`, and remove its name from `definitions.ignored`. A
+setting either works, or is declared to have no effect: then the broker warns when it is set, or refuses to start if
+ignoring it would weaken security or lose data.
 """
 
-from broker.config.alter import (
+from barnabas.broker.config.alter import (
     Operation,
     OperationKind,
     alter_broker_config,
@@ -15,12 +17,12 @@ from broker.config.alter import (
     replace_broker_config,
     replace_topic_config,
 )
-from broker.config.broker_config import BrokerConfig
-from broker.config.describe import ConfigEntry, ConfigSource, ConfigSynonym
-from broker.config.errors import ConfigError, InvalidConfigError, InvalidConfigRequestError
-from broker.config.listeners import Listener
-from broker.config.topic_config import TopicConfig
-from broker.config.values import ConfigType
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.describe import ConfigEntry, ConfigSource, ConfigSynonym
+from barnabas.broker.config.errors import ConfigError, InvalidConfigError, InvalidConfigRequestError
+from barnabas.broker.config.listeners import Listener
+from barnabas.broker.config.topic_config import TopicConfig
+from barnabas.broker.config.values import ConfigType
 
 __all__ = [
     "BrokerConfig",

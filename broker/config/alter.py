@@ -1,20 +1,20 @@
-"""Changing settings while the broker runs: pure decisions from the overrides that hold to those that shall hold.
+"""Altering settings at run-time: pure decisions from the present overrides to the new ones.
 
-An override is a text that was set for one topic, for one broker, or for all brokers of the cluster. Nothing here takes
-effect: whoever asked writes the answer down, and then makes a new TopicConfig or calls BrokerConfig.set_dynamic. What
-cannot be raises InvalidConfigError or InvalidConfigRequestError.
+An override is a text that is set for one topic, for one broker, or for all brokers of the cluster. Nothing changes
+here: the caller stores the result, and then makes a new TopicConfig or calls BrokerConfig.set_dynamic. An alteration
+that is not possible raises InvalidConfigError or InvalidConfigRequestError.
 """
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from broker.config.broker_config import BrokerConfig
-from broker.config.errors import ConfigError, InvalidConfigError, InvalidConfigRequestError
-from broker.config.names import SETTINGS, base_name, is_ignored, unknown_name, update_mode
-from broker.config.setting import PER_BROKER, READ_ONLY, Setting
-from broker.config.topic_config import TOPIC_SETTINGS, TopicConfig
-from broker.config.values import ConfigType
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.errors import ConfigError, InvalidConfigError, InvalidConfigRequestError
+from barnabas.broker.config.names import SETTINGS, base_name, is_ignored, unknown_name, update_mode
+from barnabas.broker.config.setting import PER_BROKER, READ_ONLY, Setting
+from barnabas.broker.config.topic_config import TOPIC_SETTINGS, TopicConfig
+from barnabas.broker.config.values import ConfigType
 
 # These are altered for one listener at a time: listener.name.<listener>.ssl.keystore.location.
 _PER_LISTENER = ("ssl.key.", "ssl.keystore.", "ssl.truststore.")
@@ -45,14 +45,14 @@ def alter_topic_config(
 
 
 def replace_topic_config(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
-    """A topic's overrides after AlterConfigs, which gives all of them anew."""
+    """A topic's overrides after AlterConfigs, which replaces all of them."""
     overrides = _without_nulls(configs)
     TopicConfig(overrides, broker).check()
     return overrides
 
 
 def new_topic_config(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
-    """The overrides that CreateTopics gives a topic. Only here, Kafka calls a missing value INVALID_CONFIG."""
+    """The overrides of a new topic. Only CreateTopics answers a missing value with INVALID_CONFIG in Kafka."""
     try:
         return replace_topic_config(configs, broker)
     except InvalidConfigRequestError as error:
@@ -64,7 +64,11 @@ def alter_broker_config(
 ) -> dict[str, str]:
     """The overrides of this broker, or of all, after IncrementalAlterConfigs."""
     altered = _apply(overrides, operations, SETTINGS)
-    _check_broker_overrides(altered, broker, cluster_wide)
+    in_force = broker.dynamic_cluster_wide if cluster_wide else broker.dynamic_this_broker
+    # What was stored and is left out may stay as it is: it would otherwise keep every other setting from being altered.
+    left_out = {name for name, text in overrides.items() if in_force.get(name) != text == altered.get(name)}
+    checked = {name: text for name, text in altered.items() if name not in left_out}
+    _check_broker_overrides(checked, broker, cluster_wide)
     return altered
 
 
@@ -97,9 +101,9 @@ def _apply(
             setting = settings.get(base_name(name))
             if setting is None or setting.kind.type is not ConfigType.LIST:
                 raise InvalidConfigError(
-                    f"{name} is not a list, so that nothing can be appended to or subtracted from it"
+                    f"{name} is not a list, so nothing can be appended to it or subtracted from it"
                 )
-            # Kafka, too, begins with the default and not with what the broker's file says.
+            # Like Kafka: this begins with the default, not with the broker's file.
             current = altered.get(name, setting.show(setting.default) or "")
             altered[name] = _alter_list(current, value, append=kind == OperationKind.APPEND)
         else:
@@ -118,14 +122,14 @@ def _alter_list(current: str, value: str, append: bool) -> str:
 
 
 def _check_broker_overrides(overrides: Mapping[str, str], broker: BrokerConfig, cluster_wide: bool) -> None:
-    """For a broker's settings, Kafka answers INVALID_REQUEST whatever is wrong."""
+    """Kafka answers every problem with a broker's settings with INVALID_REQUEST."""
     for name in overrides:
         base = base_name(name)
         if base not in SETTINGS and not is_ignored(base):
             raise InvalidConfigRequestError(unknown_name(name))
         mode = update_mode(name)
         if mode is READ_ONLY:
-            raise InvalidConfigRequestError(f"{name} cannot be altered while the broker runs")
+            raise InvalidConfigRequestError(f"{name} cannot be altered at run-time")
         if mode is PER_BROKER and cluster_wide:
             raise InvalidConfigRequestError(f"{name} can be altered for one broker only, not for the whole cluster")
         if name.startswith(_PER_LISTENER):

@@ -1,9 +1,9 @@
-"""How a setting is described to a client: its value, where that comes from, and what else was said about it."""
+"""The description of a setting for a client: its value, where that comes from, and the values that it overrides."""
 
 from enum import IntEnum
 from typing import NamedTuple
 
-from broker.config.values import ConfigType
+from barnabas.broker.config.values import ConfigType
 
 
 class ConfigSource(IntEnum):
@@ -25,10 +25,10 @@ class ConfigSynonym(NamedTuple):
 
 class ConfigEntry(NamedTuple):
     name: str
-    value: str | None  # None if it has none or must stay hidden
+    value: str | None  # None if there is none or it must stay hidden
     source: ConfigSource
     read_only: bool
     sensitive: bool
     type: ConfigType
     documentation: str | None
-    synonyms: tuple[ConfigSynonym, ...]  # what holds comes first, then what would hold without it
+    synonyms: tuple[ConfigSynonym, ...]  # the value in force first, then the values that it overrides

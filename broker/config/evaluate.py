@@ -1,34 +1,45 @@
-"""From texts to typed values: what a server.properties, the command line and alterations come to together."""
+"""From texts to typed values: what a server.properties, the command line and alterations add up to."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from broker.config.consistency import contradictions
-from broker.config.errors import ConfigError, InvalidConfigError
-from broker.config.listeners import Listeners, resolve_listeners
-from broker.config.names import SETTINGS, BrokerSettings, base_name, is_ignored, unknown_name
-from broker.config.values import Strings
+from barnabas.broker.config.consistency import contradictions
+from barnabas.broker.config.definitions.ignored import ALTERABLE_KINDS, REFUSED
+from barnabas.broker.config.errors import ConfigError, InvalidConfigError
+from barnabas.broker.config.listeners import Listeners, resolve_listeners
+from barnabas.broker.config.names import (
+    LISTENER_LIMITS,
+    ONLY_PER_LISTENER,
+    PER_LISTENER,
+    SETTINGS,
+    BrokerSettings,
+    base_name,
+    is_ignored,
+    unknown_name,
+)
+from barnabas.broker.config.values import Strings
 
 Texts = Mapping[str, str]
 
+_PER_LISTENER = {*PER_LISTENER, *LISTENER_LIMITS}
 _DEFAULTS = {setting.attribute: setting.default for setting in SETTINGS.values()}
 
 
 class Evaluation(NamedTuple):
-    values: dict[str, Any]  # by attribute, all settings
+    values: dict[str, Any]  # all settings, by attribute
     listener_values: dict[str, Any]  # by full name, `listener.name.…`
     listeners: Listeners
-    ignored: Strings  # names that were given and have no effect
+    without_effect: Strings  # names that are set and ignored
 
 
 def evaluate(texts: Texts, origins: Texts) -> Evaluation:
-    """The typed values of texts, or a ConfigError with all that is wrong; `origins` says where a text stands.
+    """The typed values of texts, or a ConfigError with all problems; `origins` says where each text was written.
 
-    Contradictions are looked for only among values that are right one by one.
+    Contradictions are looked for only if every value is valid by itself.
     """
     values = dict(_DEFAULTS)
     listener_values = {}
-    ignored = []
+    without_effect = []
     problems = []
     for name, text in texts.items():
         base = base_name(name)
@@ -44,8 +55,20 @@ def evaluate(texts: Texts, origins: Texts) -> Evaluation:
                 values[setting.attribute] = value
             else:
                 listener_values[name] = value
+            if setting.is_ignored(value):
+                if setting.effect.refusal is None:
+                    without_effect.append(name)
+                else:
+                    problems.append(f"{origin}{name} is not supported: {setting.effect.refusal}")
+            elif base in ONLY_PER_LISTENER if name == base else setting.effect.works and base not in _PER_LISTENER:
+                without_effect.append(name)
+        elif base in REFUSED and text.strip():
+            problems.append(f"{origin}{name} is not supported: {REFUSED[base]}")
         elif is_ignored(base):
-            ignored.append(name)
+            kind = ALTERABLE_KINDS.get(base)
+            if kind is not None and not kind.is_valid(text.strip()):
+                problems.append(f"{origin}{name} is {text!r}, but it must be {kind.expected}")
+            without_effect.append(name)
         else:
             problems.append(origin + unknown_name(name))
     if problems:
@@ -54,23 +77,18 @@ def evaluate(texts: Texts, origins: Texts) -> Evaluation:
     settings = BrokerSettings()
     settings.__dict__.update(values)
     problems += contradictions(settings)
+    between_brokers_is_set = "security.inter.broker.protocol" in texts
     try:
         listeners = resolve_listeners(
             settings.listeners,
             settings.advertised_listeners,
             settings.listener_security_protocol_map,
             settings.inter_broker_listener_name,
-            texts.get("security.inter.broker.protocol"),
+            settings.security_inter_broker_protocol if between_brokers_is_set else None,
             settings.controller_listener_names,
         )
     except ConfigError as error:
         raise ConfigError([*problems, *error.problems]) from None
-    if listeners.inter_broker.security_protocol.startswith("SASL_"):
-        mechanism = settings.sasl_mechanism_inter_broker_protocol
-        if mechanism not in settings.sasl_enabled_mechanisms:
-            problems.append(
-                f"sasl.mechanism.inter.broker.protocol is {mechanism}, but it must be among sasl.enabled.mechanisms"
-            )
     if problems:
         raise ConfigError(problems)
-    return Evaluation(values, listener_values, listeners, tuple(ignored))
+    return Evaluation(values, listener_values, listeners, tuple(without_effect))

@@ -1,15 +1,15 @@
-"""Listeners: where the broker listens, by which protocol, and what it tells clients about it.
+"""Listeners: where the broker listens, which protocol it speaks there, and the address that it advertises.
 
 `listeners`, `advertised.listeners`, `listener.security.protocol.map` and `inter.broker.listener.name` belong together,
-and Kafka's rules about them are checked here. Listeners that `controller.listener.names` names belong to a KRaft
-controller, which does not exist here: they are left out.
+and Kafka's rules about them are checked here. The listeners in `controller.listener.names` belong to a KRaft
+controller, which Barnabas does not have: they are not opened.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.config.errors import ConfigError
-from broker.config.values import Strings
+from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.values import Strings
 
 _HOST_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-%._:")
 
@@ -18,15 +18,23 @@ class Listener(NamedTuple):
     name: str
     security_protocol: str  # PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
     host: str  # empty for every interface; an IPv6 address has no brackets
-    port: int  # 0 for any that is free
-    advertised_host: str | None = None  # None for the one that a client reached the broker by
+    port: int  # 0 for any free port
+    advertised_host: str | None = None  # None for the address that a client connected to
     advertised_port: int | None = None
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Listeners(NamedTuple):
     for_clients: tuple[Listener, ...]
     inter_broker: Listener
-    left_out: Strings  # the names of the controller's
+    not_opened: Strings  # the names of the controller's
 
 
 class Address(NamedTuple):
@@ -45,23 +53,23 @@ def resolve_listeners(
     security_inter_broker_protocol: str | None,
     controller_listener_names: Strings,
 ) -> Listeners:
-    """The broker's listeners, or a ConfigError with all that is wrong with them."""
+    """The broker's listeners, or a ConfigError with all problems."""
     problems: list[str] = []
     controllers = {name.upper() for name in controller_listener_names}
     protocols = {name.upper(): protocol.upper() for name, protocol in security_protocol_map.items()}
     if len(protocols) < len(security_protocol_map):
-        problems.append("listener.security.protocol.map has a listener twice, in capital and in small letters")
+        problems.append("listener.security.protocol.map has a listener twice, in upper and in lower case")
 
     addresses = _parse_addresses("listeners", listeners, problems)
     _check_ports(addresses, problems)
-    left_out = tuple(address.name for address in addresses if address.name in controllers)
+    not_opened = tuple(address.name for address in addresses if address.name in controllers)
     addresses = [address for address in addresses if address.name not in controllers]
     if not addresses and not problems:
-        problems.append("listeners has none but those of controller.listener.names, so that clients could not connect")
+        problems.append("listeners has only those of controller.listener.names, so clients could not connect")
     names = [address.name for address in addresses]
     for name in names:
         if name not in protocols:
-            problems.append(f"listener.security.protocol.map does not say which security protocol {name} speaks")
+            problems.append(f"listener.security.protocol.map has no security protocol for the listener {name}")
 
     advertised = {
         address.name: address
@@ -69,28 +77,39 @@ def resolve_listeners(
     }
     for name, address in advertised.items():
         if address.host == "0.0.0.0":
-            problems.append(f"advertised.listeners has 0.0.0.0 for {name}, which no client can connect to")
+            problems.append(f"advertised.listeners has 0.0.0.0 for {name}, but clients cannot connect to that address")
         if name not in names and name not in controllers:
             problems.append(f"advertised.listeners has {name}, which is not among the listeners {', '.join(names)}")
 
     if inter_broker_listener_name is not None and security_inter_broker_protocol is not None:
         problems.append("only one of inter.broker.listener.name and security.inter.broker.protocol may be set")
-    between_brokers = (inter_broker_listener_name or security_inter_broker_protocol or "PLAINTEXT").upper()
+    # Where nothing is said and there is only one, it is that one. Kafka insists that it is called PLAINTEXT.
+    otherwise = names[0] if len(names) == 1 else "PLAINTEXT"
+    between_brokers = (inter_broker_listener_name or security_inter_broker_protocol or otherwise).upper()
     if between_brokers not in names and not problems:
         problems.append(
-            f"brokers reach one another by the listener {between_brokers}, which is not among the listeners "
+            f"brokers reach each other through the listener {between_brokers}, which is not among the listeners "
             f"{', '.join(names)}; set inter.broker.listener.name to one of them"
         )
     elif advertised and between_brokers not in advertised and not problems:
-        problems.append(f"advertised.listeners must have {between_brokers}, by which brokers reach one another")
+        problems.append(f"advertised.listeners must have {between_brokers}, through which brokers reach each other")
     if problems:
         raise ConfigError(problems)
 
     resolved = {}
     for name, host, port in addresses:
-        told = advertised.get(name, Address(name, "", 0))
-        resolved[name] = Listener(name, protocols[name], host, port, told.host or None, told.port or None)
-    return Listeners(tuple(resolved.values()), resolved[between_brokers], left_out)
+        shown = advertised.get(name, Address(name, "", 0))
+        resolved[name] = Listener(name, protocols[name], host, port, shown.host or None, shown.port or None)
+    return Listeners(tuple(resolved.values()), resolved[between_brokers], not_opened)
+
+
+def shifted(items: Strings, number: int) -> str:
+    """The same listeners for the broker that comes so many after: each port is as much higher, but 0 stays 0."""
+    addresses = [address for item in items if (address := _parse_address(item)) is not None]
+    return ",".join(
+        f"{name}://{f'[{host}]' if ':' in host else host}:{port + number if port else 0}"
+        for name, host, port in addresses
+    )
 
 
 def _parse_addresses(setting: str, items: Strings, problems: list[str]) -> list[Address]:
@@ -98,7 +117,9 @@ def _parse_addresses(setting: str, items: Strings, problems: list[str]) -> list[
     for item in items:
         address = _parse_address(item)
         if address is None:
-            problems.append(f"{setting} has {item!r}, but each item must be NAME://host:port, the port from 0 to 65535")
+            problems.append(
+                f"{setting} has {item!r}, but each item must be NAME://host:port, with a port from 0 to 65535"
+            )
             continue
         if any(address.name == other.name for other in addresses):
             problems.append(f"{setting} has {address.name} twice, but each listener needs a name of its own")
@@ -119,7 +140,7 @@ def _parse_address(text: str) -> Address | None:
 
 
 def _check_ports(addresses: list[Address], problems: list[str]) -> None:
-    """A port belongs to one listener, or to two if one has an IPv4 address and the other an IPv6 address."""
+    """A port may belong to one listener, or to two if one has an IPv4 address and the other an IPv6 address."""
     by_port: dict[int, list[Address]] = {}
     for address in addresses:
         if address.port != 0:
@@ -131,7 +152,7 @@ def _check_ports(addresses: list[Address], problems: list[str]) -> None:
         if families != ["IPv4", "IPv6"]:
             names = " and ".join(address.name for address in sharing)
             problems.append(
-                f"listeners has port {port} for {names}; two listeners may share one "
+                f"listeners has port {port} for {names}; two listeners may share a port "
                 "only if one has an IPv4 address and the other an IPv6 address"
             )
 

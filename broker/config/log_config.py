@@ -1,18 +1,33 @@
-"""From a topic's settings to those that its logs read."""
+"""The settings of a topic as its logs read them."""
 
-from broker.config.topic_config import TopicConfig
-from storage.config import LogConfig, TimestampType
+from typing import Final
+
+from barnabas.broker.config.topic_config import TopicConfig
+from barnabas.storage.config import LogConfig, TimestampType
+
+_MAX_INDEX_INTERVAL_BYTES: Final = 256 * 1024
+
+
+def _compression_level(topic: TopicConfig) -> int | None:
+    match topic.compression_type:
+        case "gzip":
+            return None if topic.compression_gzip_level == -1 else topic.compression_gzip_level
+        case "zstd":
+            return topic.compression_zstd_level
+    return None
 
 
 def log_config(topic: TopicConfig) -> LogConfig:
     return LogConfig(
         cleanup_policy=frozenset(topic.cleanup_policy),
         compression_type=topic.compression_type,
+        compression_level=_compression_level(topic),
         delete_retention_ms=topic.delete_retention_ms,
         file_delete_delay_ms=topic.file_delete_delay_ms,
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
-        index_interval_bytes=topic.index_interval_bytes,
+        # Batches between two entries of an index are searched one by one, which must not take long.
+        index_interval_bytes=min(topic.index_interval_bytes, _MAX_INDEX_INTERVAL_BYTES),
         max_compaction_lag_ms=topic.max_compaction_lag_ms,
         max_message_bytes=topic.max_message_bytes,
         message_timestamp_after_max_ms=topic.message_timestamp_after_max_ms,
@@ -27,5 +42,4 @@ def log_config(topic: TopicConfig) -> LogConfig:
         segment_index_bytes=topic.segment_index_bytes,
         segment_jitter_ms=topic.segment_jitter_ms,
         segment_ms=topic.segment_ms,
-        unclean_leader_election_enable=topic.unclean_leader_election_enable,
     )

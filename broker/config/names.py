@@ -1,27 +1,41 @@
 """What a name in a server.properties stands for.
 
-Most names stand for themselves. `listener.name.<listener>.<name>` stands for a setting of one listener, and before some
-names about authentication there may be a SASL mechanism as well: `listener.name.<listener>.<mechanism>.<name>`.
+Most names stand for themselves. `listener.name.<listener>.<name>` stands for a setting of one listener, and some names
+about authentication may have a SASL mechanism in front of them: `listener.name.<listener>.<mechanism>.<name>`.
 """
 
 from typing import Any
 
-from broker.config.definitions.group import GroupSettings
-from broker.config.definitions.ignored import IGNORED, IGNORED_CLUSTER_WIDE, IGNORED_PER_BROKER, IGNORED_PREFIXES
-from broker.config.definitions.log import LogSettings
-from broker.config.definitions.network import NetworkSettings
-from broker.config.definitions.replication import ReplicationSettings
-from broker.config.definitions.security import SecuritySettings
-from broker.config.definitions.topic import SYNONYMS
-from broker.config.definitions.transaction import TransactionSettings
-from broker.config.errors import did_you_mean
-from broker.config.setting import CLUSTER_WIDE, PER_BROKER, READ_ONLY, Setting, UpdateMode, settings_of
+from barnabas.broker.config.definitions.cluster import ClusterSettings
+from barnabas.broker.config.definitions.group import GroupSettings
+from barnabas.broker.config.definitions.ignored import (
+    IGNORED,
+    IGNORED_CLUSTER_WIDE,
+    IGNORED_PER_BROKER,
+    IGNORED_PREFIXES,
+)
+from barnabas.broker.config.definitions.log import LogSettings
+from barnabas.broker.config.definitions.network import NetworkSettings
+from barnabas.broker.config.definitions.quota import QuotaSettings
+from barnabas.broker.config.definitions.replication import ReplicationSettings
+from barnabas.broker.config.definitions.security import SecuritySettings
+from barnabas.broker.config.definitions.topic import SYNONYMS
+from barnabas.broker.config.definitions.transaction import TransactionSettings
+from barnabas.broker.config.errors import did_you_mean
+from barnabas.broker.config.setting import CLUSTER_WIDE, PER_BROKER, READ_ONLY, Setting, UpdateMode, settings_of
 
 
 class BrokerSettings(
-    NetworkSettings, LogSettings, ReplicationSettings, GroupSettings, TransactionSettings, SecuritySettings
+    NetworkSettings,
+    LogSettings,
+    ReplicationSettings,
+    GroupSettings,
+    TransactionSettings,
+    SecuritySettings,
+    QuotaSettings,
+    ClusterSettings,
 ):
-    """Every setting of a broker that has an effect."""
+    """Every setting of a broker that Barnabas declares."""
 
 
 SETTINGS: dict[str, Setting[Any]] = settings_of(BrokerSettings)
@@ -36,8 +50,20 @@ MECHANISM_SETTINGS = (
 )
 
 
+# Whoever listens reads these as `listener.name.<listener>.…` first.
+PER_LISTENER: dict[str, Setting[Any]] = {
+    name: setting
+    for name, setting in settings_of(SecuritySettings).items()
+    if name.startswith(("ssl.", "sasl.", "connections."))
+}
+# How many connections a listener takes. Without a value of its own, a listener has the broker's.
+LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
+# As in Kafka, this one says nothing unless it is set for one listener and one mechanism.
+ONLY_PER_LISTENER = ("sasl.jaas.config",)
+
+
 def base_name(name: str) -> str:
-    """The name without the listener, and the mechanism, that it is meant for."""
+    """The name without its listener and mechanism."""
     if not name.startswith(LISTENER_PREFIX):
         return name
     _, _, key = name.removeprefix(LISTENER_PREFIX).partition(".")
@@ -61,8 +87,8 @@ def update_mode(name: str) -> UpdateMode:
 
 
 def unknown_name(name: str) -> str:
-    """The sentence about a name that nobody knows."""
+    """The sentence about a name that neither Kafka nor Barnabas knows."""
     base = base_name(name)
-    if base in SYNONYMS:  # a topic's name, where the broker's is meant
-        return f"{name} is a topic's setting; the broker's is {SYNONYMS[base][0][0]}"
-    return f"{name} is not a setting that Kafka knows{did_you_mean(base, [*SETTINGS, *IGNORED])}"
+    if base in SYNONYMS:  # a topic's name instead of the broker's
+        return f"{name} is a topic setting; the broker setting is {SYNONYMS[base][0][0]}"
+    return f"{name} is not a Kafka setting{did_you_mean(base, [*SETTINGS, *IGNORED])}"

@@ -1,14 +1,14 @@
 """Java's .properties files.
 
-A line is `name = value`, `name : value` or `name value`; `#` or `!` begins a comment; a backslash at the end continues
-the line, without the next line's leading blanks. In names and values, a backslash escapes: \\t \\n \\r \\f and \\uXXXX
-mean what they mean in Java, and any other character stands for itself.
+A line is `name = value`, `name : value` or `name value`. `#` or `!` begins a comment. After a backslash at the end, the
+line continues with the next one, without its leading blanks. In names and values, a backslash escapes: \\t \\n \\r \\f
+and \\uXXXX mean what they mean in Java, and any other character stands for itself.
 """
 
 import re
 from typing import NamedTuple
 
-from broker.config.errors import ConfigError
+from barnabas.broker.config.errors import ConfigError
 
 _BLANKS = " \t\f"
 _NAME = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
@@ -20,11 +20,11 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 class Property(NamedTuple):
     name: str
     value: str
-    line: int  # where it begins, counted from 1
+    line: int  # where it begins, starting at 1
 
 
 def read_properties(path: str) -> list[Property]:
-    """The properties of a file; ConfigError if it cannot be read."""
+    """The properties in a file; ConfigError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -34,7 +34,7 @@ def read_properties(path: str) -> list[Property]:
 
 
 def decode_properties(content: bytes) -> str:
-    """UTF-8, which people write, or else Latin-1, which Java prescribes and which any bytes are."""
+    """Decode UTF-8, which people write, or else Latin-1, which Java prescribes and which never fails."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -42,10 +42,10 @@ def decode_properties(content: bytes) -> str:
 
 
 def parse_properties(text: str, path: str) -> list[Property]:
-    """The properties in their order; of a name that occurs twice, both. ConfigError for lines that are malformed."""
+    """The properties in their order, repeated names included. ConfigError for malformed lines."""
     properties = []
     problems = []
-    # Not splitlines(), which would also end a line at a form feed or at Unicode's separators.
+    # Not splitlines(), which also ends a line at a form feed or at one of Unicode's separators.
     lines = enumerate(re.split("\r\n|\n|\r", text), start=1)
     for number, natural_line in lines:
         line = natural_line.lstrip(_BLANKS)
@@ -89,7 +89,7 @@ def _unescape(text: str) -> str:
         return text
     unescaped = _ESCAPE.sub(replace, text)
     try:
-        # Java escapes a character beyond the first 65536 as the two halves that UTF-16 has for it.
+        # Java escapes a character above U+FFFF as its two UTF-16 surrogates.
         return unescaped.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise ValueError(r"\u stands for half a character") from None
+        raise ValueError(r"\u gives only half of a surrogate pair") from None

@@ -1,15 +1,15 @@
-"""The kinds of things that have settings, and those among them whose settings cannot be altered here."""
+"""The types of resources that have settings, and the settings of those that cannot be altered in Barnabas."""
 
 from collections.abc import Collection
 from enum import IntEnum
 
-from broker.config.broker_config import BrokerConfig
-from broker.config.describe import ConfigEntry, ConfigSource
-from broker.config.values import ConfigType
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.describe import ConfigEntry, ConfigSource
+from barnabas.broker.config.values import ConfigType
 
 
 class ResourceType(IntEnum):
-    """A kind of resource, with its number in requests about settings."""
+    """A type of resource, with its number in requests about settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -18,7 +18,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-# What a group of the consumer protocol takes from its broker.
+# The settings that a group of the consumer protocol takes from its broker.
 _GROUP_SETTINGS = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms", "consumer.assignment.interval.ms")
 
 
@@ -28,11 +28,11 @@ def _unaltered(name: str, value: str, type: ConfigType, documentation: str) -> C
 
 _CLIENT_METRICS = (
     _unaltered("interval.ms", "300000", ConfigType.INT, "How often clients push their metrics."),
-    _unaltered("match", "", ConfigType.LIST, "Which clients are meant; all of them if nothing is said."),
-    _unaltered("metrics", "", ConfigType.LIST, "The names of the metrics that are wanted, or how these begin."),
+    _unaltered("match", "", ConfigType.LIST, "Which clients push metrics; an empty list selects all."),
+    _unaltered("metrics", "", ConfigType.LIST, "The metrics to push, by name or by the beginning of their names."),
 )
 
-# There is one logger, and its level stays as it is.
+# There is one logger, and its level cannot be altered.
 _LOGGERS = (
     ConfigEntry("root", "INFO", ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, True, False, ConfigType.UNKNOWN, "", ()),
 )
@@ -40,7 +40,7 @@ LOGGERS = frozenset(entry.name for entry in _LOGGERS)
 
 
 def describe_group(broker: BrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """The settings of any group: what the broker says about groups."""
+    """The settings of any group: those that the broker has for groups."""
     wanted = [name for name in _GROUP_SETTINGS if names is None or name in names]
     return [broker.describe([f"group.{name}"])[0]._replace(name=name, read_only=False) for name in wanted]
 

@@ -6,17 +6,30 @@ instance gives the typed value:
     class NetworkSettings:
         socket_request_max_bytes = integer(104857600, "…", at_least=1)     # socket.request.max.bytes
 
-    config.socket_request_max_bytes      an int, for mypy as well
+    config.socket_request_max_bytes      an int, also for mypy
+
+A setting that nothing reads says so: `integer(30000, "…", effect=NO_EFFECT)`. Whoever gives it an effect deletes that
+word; a test compares the declarations with the code.
 
 A Setting is a descriptor without `__set__`, and an instance keeps its values in its own `__dict__`. Python looks there
-first, so that reading a setting costs what reading any attribute costs, and `__get__` runs only for the class.
+first, so reading a setting costs what reading any attribute costs, and `__get__` runs only for the class.
 """
 
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Self, TypeVar, cast, overload
 
-from broker.config.errors import InvalidConfigError
-from broker.config.values import Boolean, ConfigType, DecimalNumber, Kind, Pairs, Strings, Text, TextList, WholeNumber
+from barnabas.broker.config.errors import InvalidConfigError
+from barnabas.broker.config.values import (
+    Boolean,
+    ConfigType,
+    DecimalNumber,
+    Kind,
+    Pairs,
+    Strings,
+    Text,
+    TextList,
+    WholeNumber,
+)
 
 T = TypeVar("T")
 # The first constraint that fits is taken: integer(3) is a Setting[int], integer(None) a Setting[int | None].
@@ -26,7 +39,7 @@ StringsT = TypeVar("StringsT", Strings, Strings | None)
 
 
 class UpdateMode(Enum):
-    """Whether a broker's setting may change while it runs, and for whom."""
+    """Whether a broker's setting may change at run-time, and for whom."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -37,21 +50,44 @@ READ_ONLY, PER_BROKER, CLUSTER_WIDE = UpdateMode.READ_ONLY, UpdateMode.PER_BROKE
 
 
 class UnlikeKafka(NamedTuple):
-    """Kafka's default, where the one here differs on purpose, and why it does."""
+    """Kafka's default, where the one here differs on purpose, and the reason."""
 
     kafka_default: object
     why: str
 
 
+class Effect(NamedTuple):
+    """What happens when a setting is set to something other than what the broker does anyway."""
+
+    works: bool  # otherwise nothing reads it
+    value: object = None  # what the broker does without reading it; None: what the default says
+    refusal: str | None = None  # why it must not be ignored, and what to do instead; None: a warning is enough
+
+
+WORKS = Effect(works=True)
+NO_EFFECT = Effect(works=False)
+
+
+def always(value: object) -> Effect:
+    """No effect: whatever is set, and whatever Kafka's default says, the broker does as if it were this value."""
+    return Effect(works=False, value=value)
+
+
+def refused(why: str) -> Effect:
+    """No effect, and ignoring it would weaken security or lose data."""
+    return Effect(works=False, refusal=why)
+
+
 class Setting(Generic[T]):
-    """The default is Kafka's own unless `unlike_kafka` says why not.
+    """The default is Kafka's own unless `unlike_kafka` gives the reason why not.
 
     An internal setting is one that Kafka has for its own tests and does not describe to clients.
     """
 
-    __slots__ = ("default", "doc", "internal", "kind", "name", "unlike_kafka", "update_mode")
+    __slots__ = ("attribute", "default", "doc", "effect", "internal", "kind", "name", "unlike_kafka", "update_mode")
 
     name: str
+    attribute: str
 
     def __init__(
         self,
@@ -61,6 +97,7 @@ class Setting(Generic[T]):
         update_mode: UpdateMode = READ_ONLY,
         unlike_kafka: UnlikeKafka | None = None,
         internal: bool = False,
+        effect: Effect = WORKS,
     ) -> None:
         self.kind = kind
         self.default = default
@@ -68,8 +105,10 @@ class Setting(Generic[T]):
         self.update_mode = update_mode
         self.unlike_kafka = unlike_kafka
         self.internal = internal
+        self.effect = effect
 
     def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute = attribute
         self.name = attribute.replace("_", ".")
 
     @overload
@@ -80,12 +119,18 @@ class Setting(Generic[T]):
         return self
 
     @property
-    def attribute(self) -> str:
-        return self.name.replace(".", "_")
-
-    @property
     def sensitive(self) -> bool:
         return self.kind.type is ConfigType.PASSWORD
+
+    @property
+    def documentation(self) -> str:
+        return self.doc if self.effect.works else f"{self.doc} It has no effect in Barnabas."
+
+    def is_ignored(self, value: T) -> bool:
+        """Whether the broker does something else than this value says."""
+        if self.effect.works:
+            return False
+        return value != (self.default if self.effect.value is None else self.effect.value)
 
     def parse(self, text: str, name: str | None = None) -> T:
         """The typed value of a text, or InvalidConfigError, which calls the setting `name` if that is given."""
@@ -99,8 +144,8 @@ class Setting(Generic[T]):
         return None if value is None else self.kind.show(value)
 
 
-def boolean(default: bool, doc: str, *, update_mode: UpdateMode = READ_ONLY) -> Setting[bool]:
-    return Setting(Boolean(), default, doc, update_mode)
+def boolean(default: bool, doc: str, *, update_mode: UpdateMode = READ_ONLY, effect: Effect = WORKS) -> Setting[bool]:
+    return Setting(Boolean(), default, doc, update_mode, effect=effect)
 
 
 def integer(
@@ -113,9 +158,10 @@ def integer(
     update_mode: UpdateMode = READ_ONLY,
     unlike_kafka: UnlikeKafka | None = None,
     internal: bool = False,
+    effect: Effect = WORKS,
 ) -> Setting[IntT]:
     kind = WholeNumber(ConfigType.INT, at_least, at_most, besides)
-    return Setting(kind, default, doc, update_mode, unlike_kafka, internal)
+    return Setting(kind, default, doc, update_mode, unlike_kafka, internal, effect)
 
 
 def long(
@@ -125,8 +171,9 @@ def long(
     at_least: int | None = None,
     update_mode: UpdateMode = READ_ONLY,
     internal: bool = False,
+    effect: Effect = WORKS,
 ) -> Setting[IntT]:
-    return Setting(WholeNumber(ConfigType.LONG, at_least, None), default, doc, update_mode, None, internal)
+    return Setting(WholeNumber(ConfigType.LONG, at_least, None), default, doc, update_mode, None, internal, effect)
 
 
 def short(
@@ -142,8 +189,9 @@ def double(
     at_least: float | None = None,
     at_most: float | None = None,
     update_mode: UpdateMode = READ_ONLY,
+    effect: Effect = WORKS,
 ) -> Setting[float]:
-    return Setting(DecimalNumber(at_least, at_most), default, doc, update_mode)
+    return Setting(DecimalNumber(at_least, at_most), default, doc, update_mode, effect=effect)
 
 
 def string(
@@ -153,8 +201,11 @@ def string(
     one_of: Strings = (),
     ignore_case: bool = False,
     update_mode: UpdateMode = READ_ONLY,
+    internal: bool = False,
+    effect: Effect = WORKS,
 ) -> Setting[StringT]:
-    return Setting(Text(ConfigType.STRING, one_of, ignore_case), default, doc, update_mode)
+    kind = Text(ConfigType.STRING, one_of, ignore_case)
+    return Setting(kind, default, doc, update_mode, internal=internal, effect=effect)
 
 
 def strings(
@@ -167,12 +218,14 @@ def strings(
     may_be_empty: bool = True,
     update_mode: UpdateMode = READ_ONLY,
     unlike_kafka: UnlikeKafka | None = None,
+    effect: Effect = WORKS,
 ) -> Setting[StringsT]:
-    return Setting(TextList(one_of, pattern, form, may_be_empty), default, doc, update_mode, unlike_kafka)
+    kind = TextList(one_of, pattern, form, may_be_empty)
+    return Setting(kind, default, doc, update_mode, unlike_kafka, effect=effect)
 
 
-def password(doc: str, *, update_mode: UpdateMode = READ_ONLY) -> Setting[str | None]:
-    return Setting(Text(ConfigType.PASSWORD), None, doc, update_mode)
+def password(doc: str, *, update_mode: UpdateMode = READ_ONLY, effect: Effect = WORKS) -> Setting[str | None]:
+    return Setting(Text(ConfigType.PASSWORD), None, doc, update_mode, effect=effect)
 
 
 def pairs(

@@ -1,6 +1,6 @@
-"""The kinds of values that settings have: how each is read from a text, shown as one, and described in words.
+"""The kinds of values that settings have: how each is parsed, written and described in words.
 
-Numbers are read strictly: an optional sign and ASCII digits, no underscores, hexadecimals or units.
+Numbers are parsed strictly: an optional sign and ASCII digits, without underscores, hexadecimal digits or units.
 """
 
 import re
@@ -17,7 +17,7 @@ SHORT_MAX = 2**15 - 1
 
 _INFINITY = float("inf")
 _DIGITS = frozenset("0123456789")
-_DECIMAL_CHARACTERS = _DIGITS | set("+-.eE")  # float() would also take underscores, nan and inf
+_DECIMAL_CHARACTERS = _DIGITS | set("+-.eE")  # float() also accepts underscores, nan and inf
 
 
 class ConfigType(IntEnum):
@@ -39,7 +39,7 @@ _LARGEST = {ConfigType.SHORT: SHORT_MAX, ConfigType.INT: INT_MAX, ConfigType.LON
 
 
 class Kind(ABC, Generic[T]):
-    """A type of value together with what is allowed of it."""
+    """A type of value, and which values of it are allowed."""
 
     __slots__ = ("type",)
 
@@ -48,7 +48,14 @@ class Kind(ABC, Generic[T]):
 
     @abstractmethod
     def read(self, text: str) -> T:
-        """The value of a text that was stripped of surrounding blanks; ValueError if there is none."""
+        """The value of a text without surrounding blanks; ValueError if it is not allowed."""
+
+    def is_valid(self, text: str) -> bool:
+        try:
+            self.read(text)
+        except ValueError:
+            return False
+        return True
 
     @abstractmethod
     def show(self, value: T) -> str:
@@ -81,7 +88,7 @@ class Boolean(Kind[bool]):
 
 
 class WholeNumber(Kind[int]):
-    """INT, LONG or SHORT, in a range; `besides` is one more number that is allowed."""
+    """INT, LONG or SHORT, in a range; `besides` is one more allowed number."""
 
     __slots__ = ("at_least", "at_most", "besides")
 
@@ -121,14 +128,14 @@ class DecimalNumber(Kind[float]):
         if not _DECIMAL_CHARACTERS.issuperset(text):
             raise ValueError
         value = float(text)
-        if abs(value) == _INFINITY:  # what is too large for a double
+        if abs(value) == _INFINITY:  # too large for a double
             raise ValueError
         if (self.at_least is not None and value < self.at_least) or (self.at_most is not None and value > self.at_most):
             raise ValueError
         return value
 
     def show(self, value: float) -> str:
-        """As Java prints a double: 0.5, but 1.0E7 and 1.0E-5."""
+        """The text that Java prints for a double: 0.5, but 1.0E7 and 1.0E-5."""
         if value == 0 or 1e-3 <= abs(value) < 1e7:
             return repr(value)
         shortest = next(text for digits in range(1, 18) if float(text := f"{value:.{digits}e}") == value)
@@ -143,7 +150,7 @@ class DecimalNumber(Kind[float]):
 
 
 class Text(Kind[str]):
-    """STRING or PASSWORD; one of several words if `one_of` says so."""
+    """STRING or PASSWORD; `one_of` restricts it to some words."""
 
     __slots__ = ("ignore_case", "one_of")
 
@@ -168,9 +175,9 @@ class Text(Kind[str]):
 
 
 class TextList(Kind[Strings]):
-    """A list separated by commas, without empty items; of an item that is repeated, the first counts.
+    """A list separated by commas, without empty items; repeated items count once.
 
-    `pattern` is what the whole list must match, and `form` says it in words.
+    The whole list must match `pattern`, which `form` describes in words.
     """
 
     __slots__ = ("form", "may_be_empty", "one_of", "pattern")
@@ -201,12 +208,12 @@ class TextList(Kind[Strings]):
         if self.one_of:
             words += f", each one of {', '.join(self.one_of)}"
         if self.pattern:
-            words += f", namely {self.form}"
+            words += f", as {self.form}"
         return words
 
 
 class Pairs(Kind[dict[str, T]]):
-    """`a:1,b:2`, which Kafka has as a STRING. A key may have colons of its own, as an IPv6 address has."""
+    """`a:1,b:2`, a STRING in Kafka. A key may contain colons, like an IPv6 address."""
 
     __slots__ = ("value_kind",)
 
@@ -229,4 +236,10 @@ class Pairs(Kind[dict[str, T]]):
 
     @property
     def expected(self) -> str:
-        return f"a list of key:value pairs separated by commas, each value {self.value_kind.expected}, no key twice"
+        value = self.value_kind.expected
+        return f"a list of key:value pairs separated by commas, without repeated keys, each value {value}"
+
+
+def principals(text: str) -> list[str]:
+    """What is between the semicolons of `super.users`."""
+    return [principal.strip() for principal in text.split(";") if principal.strip()]

@@ -2,27 +2,45 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from broker.controller import znodes
-from broker.controller.assignment import check_replicas, spread_replicas
-from broker.controller.create_topics import new_partition, partition_operations
-from broker.controller.decisions import MAX_PARTITIONS_PER_REQUEST, Decision, Refused, TopicResult, duplicates
-from broker.controller.images import TopicImage
-from broker.controller.view import ClusterView
-from broker.registry.operations import Operation, Set
-from protocol.errors import ErrorCode
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.assignment import check_replicas, position_in_round, spread_replicas
+from barnabas.broker.controller.create_topics import new_partition, partition_operations, racks_of
+from barnabas.broker.controller.images import TopicImage
+from barnabas.broker.controller.results import (
+    MAX_PARTITIONS_PER_REQUEST,
+    Decision,
+    Refused,
+    TopicResult,
+    check_quota,
+    duplicates,
+)
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.quotas.mutations import Admit, everything
+from barnabas.broker.registry.tree_operations import Operation, Set
+from barnabas.protocol.errors import ErrorCode
+
+MAX_TOPICS_PER_REQUEST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """How many partitions a topic shall have in all, and the replicas of each new one unless they may be anywhere."""
+    """The total number of partitions that a topic will have, and optionally the replicas of each new one."""
 
     name: str
     count: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
-def create_partitions(cluster: ClusterView, topics: Sequence[NewPartitions]) -> Decision[TopicResult]:
+def create_partitions(
+    cluster: ClusterView, topics: Sequence[NewPartitions], admit: Admit = everything
+) -> Decision[TopicResult]:
+    if len(topics) > MAX_TOPICS_PER_REQUEST:
+        message = f"One request adds partitions to at most {MAX_TOPICS_PER_REQUEST} topics"
+        return Decision(
+            [TopicResult(t.name, error_code=ErrorCode.POLICY_VIOLATION, error_message=message) for t in topics]
+        )
     repeated = duplicates(topic.name for topic in topics)
     results = [
         TopicResult(name, error_code=ErrorCode.INVALID_REQUEST, error_message="The topic is named twice")
@@ -42,6 +60,7 @@ def create_partitions(cluster: ClusterView, topics: Sequence[NewPartitions]) -> 
                     ErrorCode.POLICY_VIOLATION, f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
                 )
             replicas = _replicas(cluster, image, topic)
+            check_quota(admit, topic.name, len(replicas))
         except Refused as refusal:
             results.append(TopicResult(topic.name, error_code=refusal.error_code, error_message=refusal.message))
             continue
@@ -70,10 +89,9 @@ def _replicas(cluster: ClusterView, image: TopicImage, topic: NewPartitions) -> 
         for replicas in topic.assignments:
             check_replicas(replicas, cluster.brokers, replication_factor)
         return [tuple(replicas) for replicas in topic.assignments]
-    # The round goes on where the topic's first partition began it.
-    brokers = sorted(cluster.brokers)
-    first = image.partitions[0].replica_nodes[0]
-    start = next((position for position, broker_id in enumerate(brokers) if broker_id >= first), 0)
+    # Continue the round that the topic's first partition began.
+    brokers = racks_of(cluster)
+    start = position_in_round(brokers, image.partitions[0].replica_nodes[0])
     return spread_replicas(
         brokers, topic.count - present, replication_factor, start=start, shift=start, first_partition=present
     )

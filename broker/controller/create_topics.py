@@ -1,31 +1,40 @@
 """Creating topics.
 
-The checks come in Kafka's order, so that a request with several faults gets the error that Kafka would give: twice the
-same name, too many partitions in all, the name, an existing topic, the settings, then counts or the manual assignment.
+The checks come in Kafka's order, so that a request with several mistakes gets the error that Kafka would give:
+duplicate names, too many partitions in total, the name, an existing topic, the settings, then counts or the manual
+assignment.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from broker.config.errors import InvalidConfigError
-from broker.controller import znodes
-from broker.controller.assignment import Pick, check_replicas, spread_replicas
-from broker.controller.decisions import MAX_PARTITIONS_PER_REQUEST, Decision, Refused, TopicResult, duplicates
-from broker.controller.images import PartitionImage
-from broker.controller.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, problem_with_name
-from broker.controller.view import ClusterView
-from broker.registry.operations import Create, Operation
-from protocol.errors import ErrorCode
+from barnabas.broker.config.errors import InvalidConfigError
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.assignment import Pick, check_replicas, spread_replicas
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.controller.results import (
+    MAX_PARTITIONS_PER_REQUEST,
+    Decision,
+    Refused,
+    TopicResult,
+    check_quota,
+    duplicates,
+)
+from barnabas.broker.controller.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, problem_with_name
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.quotas.mutations import Admit, everything
+from barnabas.broker.registry.tree_operations import Create, Operation, Set
+from barnabas.protocol.errors import ErrorCode
 
 USE_DEFAULT = -1
 
 ValidateConfigs = Callable[[Mapping[str, str | None]], Mapping[str, str]]
-"""Gives the settings of a topic as they will be kept; raises InvalidConfigError."""
+"""Returns the settings of a topic as they will be stored; raises InvalidConfigError."""
 
 
 class NewTopic(NamedTuple):
-    """A topic that somebody wants. With assignments (partition, replicas), the two numbers stay at -1."""
+    """A requested topic. With assignments (partition, replicas), the two numbers stay at -1."""
 
     name: str
     num_partitions: int = USE_DEFAULT
@@ -35,7 +44,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicSettings(NamedTuple):
-    """What the decision needs to know beside the cluster."""
+    """What the decision needs to know besides the cluster."""
 
     num_partitions: int
     replication_factor: int
@@ -44,18 +53,27 @@ class TopicSettings(NamedTuple):
     pick: Pick
 
 
-def create_topics(cluster: ClusterView, topics: Sequence[NewTopic], settings: TopicSettings) -> Decision[TopicResult]:
+def check_request(
+    topics: Sequence[NewTopic], settings: TopicSettings
+) -> tuple[Sequence[NewTopic], Sequence[TopicResult]]:
+    """The topics that a request as a whole does not rule out, and the results of the others."""
     repeated = duplicates(topic.name for topic in topics)
     results = [
         TopicResult(name, error_code=ErrorCode.INVALID_REQUEST, error_message="The topic is named twice")
         for name in repeated
     ]
-    wanted = [topic for topic in topics if topic.name not in repeated]
+    wanted = [topic for topic in topics if topic.name not in repeated] if repeated else topics
     if sum(_count(topic, settings) for topic in wanted) > MAX_PARTITIONS_PER_REQUEST:
         message = f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
         refused = [TopicResult(t.name, error_code=ErrorCode.POLICY_VIOLATION, error_message=message) for t in wanted]
-        return Decision(refused + results)
+        return (), refused + results
+    return wanted, results
 
+
+def create_topics(
+    cluster: ClusterView, topics: Sequence[NewTopic], settings: TopicSettings, admit: Admit = everything
+) -> Decision[TopicResult]:
+    wanted, results = check_request(topics, settings)
     metric_names = MetricNames(cluster.topics)
     created: list[TopicResult] = []
     operations: list[Operation] = []
@@ -64,6 +82,7 @@ def create_topics(cluster: ClusterView, topics: Sequence[NewTopic], settings: To
             _check_name(cluster, topic.name, metric_names)
             configs = _check_configs(topic, settings)
             replicas = _replicas(cluster, topic, settings)
+            check_quota(admit, topic.name, len(replicas))
         except Refused as refusal:
             created.append(TopicResult(topic.name, error_code=refusal.error_code, error_message=refusal.message))
             continue
@@ -78,11 +97,11 @@ def create_topics(cluster: ClusterView, topics: Sequence[NewTopic], settings: To
             )
         )
         operations += _operations(cluster, topic.name, topic_id, replicas, configs)
-    return Decision(created + results, operations)
+    return Decision([*created, *results], operations)
 
 
 def partition_operations(cluster: ClusterView, topic: str, partitions: Sequence[PartitionImage]) -> list[Operation]:
-    """What makes new partitions, apart from the topic's own node. All of their replicas are in sync: they are empty."""
+    """The operations that create partitions, without the topic's own node. All replicas are in sync: they are empty."""
     operations: list[Operation] = []
     for partition in partitions:
         index = partition.partition_index
@@ -104,8 +123,9 @@ def _operations(
     configs: Mapping[str, str],
 ) -> list[Operation]:
     partitions = [new_partition(index, brokers) for index, brokers in enumerate(replicas)]
+    path, data = znodes.topic_config_path(topic), znodes.write_configs(configs)
     return [
-        Create(znodes.topic_config_path(topic), znodes.write_configs(configs)),
+        Set(path, data) if cluster.has_leftover_configs(topic) else Create(path, data),
         Create(znodes.topic_path(topic), znodes.write_topic(topic_id, partitions)),
         Create(znodes.partitions_path(topic)),
         *partition_operations(cluster, topic, partitions),
@@ -147,10 +167,14 @@ def _replicas(cluster: ClusterView, topic: NewTopic, settings: TopicSettings) ->
         )
     if topic.num_partitions != USE_DEFAULT and topic.num_partitions < 1:
         raise Refused(ErrorCode.INVALID_PARTITIONS, "The number of partitions is at least 1, or -1 for the default")
-    brokers = sorted(cluster.brokers)
+    brokers = racks_of(cluster)
     factor = settings.replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
     start, shift = settings.pick(len(brokers) or 1), settings.pick(len(brokers) or 1)
     return spread_replicas(brokers, _count(topic, settings), factor, start=start, shift=shift)
+
+
+def racks_of(cluster: ClusterView) -> dict[int, str | None]:
+    return {broker_id: broker.rack for broker_id, broker in cluster.brokers.items()}
 
 
 def _manual_replicas(cluster: ClusterView, topic: NewTopic) -> list[tuple[int, ...]]:

@@ -1,16 +1,21 @@
-"""Deleting topics. The tree forgets them at once; who keeps their logs hears of it and deletes those."""
+"""Deleting topics. They leave the tree at once; brokers then delete their logs.
+
+Until that is done, a note of the topic's id stays in the tree, with the brokers that may still have folders of it: a
+crash in between leaves folders without a topic, and a broker that was down finds out when it comes back.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.controller import znodes
-from broker.controller.decisions import Decision, Refused, TopicResult
-from broker.controller.images import TopicImage
-from broker.controller.uuids import ZERO_UUID
-from broker.controller.view import ClusterView
-from broker.registry.operations import Delete, Operation
-from protocol.errors import ErrorCode
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.images import TopicImage
+from barnabas.broker.controller.results import Decision, Refused, TopicResult
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.quotas.mutations import EXCEEDED, Admit, everything
+from barnabas.broker.registry.tree_operations import Create, Delete, Operation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import ZERO_UUID
 
 
 class TopicReference(NamedTuple):
@@ -21,7 +26,11 @@ class TopicReference(NamedTuple):
 
 
 def delete_topics(
-    cluster: ClusterView, references: Sequence[TopicReference], *, delete_topic_enable: bool
+    cluster: ClusterView,
+    references: Sequence[TopicReference],
+    *,
+    delete_topic_enable: bool,
+    admit: Admit = everything,
 ) -> Decision[TopicResult]:
     if not delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED
@@ -33,16 +42,19 @@ def delete_topics(
         try:
             found.append(_find(cluster, reference, times))
         except Refused as refusal:
-            # What names no topic at all is answered as often as it is there.
+            # An entry that names no topic is answered as often as it occurs.
             answers = times if reference == TopicReference() else 1
             results += [TopicResult(*reference, refusal.error_code, refusal.message)] * answers
     for topic, times in Counter(found).items():
         if times > 1:
             message = "The topic is given both by its name and by its id"
             results.append(TopicResult(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, message))
+        elif not admit(topic.name, len(topic.partitions)):
+            code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            results.append(TopicResult(topic.name, topic.topic_id, code, EXCEEDED))
         else:
             results.append(TopicResult(topic.name, topic.topic_id))
-            operations += _operations(topic)
+            operations += _operations(cluster, topic)
     return Decision(results, operations)
 
 
@@ -61,15 +73,14 @@ def _find(cluster: ClusterView, reference: TopicReference, times: int) -> TopicI
     return topic
 
 
-def _operations(topic: TopicImage) -> list[Operation]:
-    """Children before their parents."""
-    operations: list[Operation] = []
+def _operations(cluster: ClusterView, topic: TopicImage) -> list[Operation]:
+    """Children before their parents. A note stays of the topic's id, by which its folders are known to be of no use."""
+    paths: list[str] = []
     for partition in topic.partitions:
-        operations.append(Delete(znodes.state_path(topic.name, partition.partition_index)))
-        operations.append(Delete(znodes.partition_path(topic.name, partition.partition_index)))
-    return [
-        *operations,
-        Delete(znodes.partitions_path(topic.name)),
-        Delete(znodes.topic_path(topic.name)),
-        Delete(znodes.topic_config_path(topic.name)),
-    ]
+        paths.append(znodes.state_path(topic.name, partition.partition_index))
+        paths.append(znodes.partition_path(topic.name, partition.partition_index))
+    paths += [znodes.partitions_path(topic.name), znodes.topic_path(topic.name), znodes.topic_config_path(topic.name)]
+    # A topic may be incomplete, if whoever created it died or does not write settings.
+    operations: list[Operation] = [Delete(path) for path in paths if cluster.has(path)]
+    brokers = {broker_id for partition in topic.partitions for broker_id in partition.replica_nodes}
+    return [*operations, Create(znodes.deletion_path(topic.topic_id), znodes.write_deletion(brokers))]

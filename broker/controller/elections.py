@@ -1,14 +1,15 @@
-"""Choosing leaders: because somebody asks for it, or because a broker comes back."""
+"""Choosing leaders: on request, or because a broker comes back."""
 
 from collections.abc import Sequence
 from enum import IntEnum
 
-from broker.controller import znodes
-from broker.controller.decisions import Decision, PartitionResult, Refused
-from broker.controller.images import PartitionImage
-from broker.controller.view import ClusterView
-from broker.registry.operations import Operation, Set
-from protocol.errors import ErrorCode
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.controller.results import Decision, PartitionResult, Refused
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.registry.tree_operations import Operation, Set
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
 
 
 class ElectionType(IntEnum):
@@ -19,16 +20,17 @@ class ElectionType(IntEnum):
 
 
 def elect_leaders(
-    cluster: ClusterView, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
+    cluster: ClusterView, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
 ) -> Decision[PartitionResult]:
-    """Elect leaders for `partitions`. With None, for all of them, and only what was done or failed is answered."""
+    """Elect leaders for `partitions`. With None, for all of them; then only changes and failures are answered."""
     of_all = partitions is None
     asked = partitions if partitions is not None else _all_partitions(cluster)
     results: list[PartitionResult] = []
-    elected: dict[tuple[str, int], Operation] = {}
-    for topic, index in asked:
+    elected: dict[TopicPartition, Operation] = {}
+    for each in asked:
+        topic, index = each
         try:
-            if (topic, index) in elected:
+            if each in elected:
                 raise _not_needed()
             partition = cluster.partition(topic, index)
             if partition is None:
@@ -41,14 +43,14 @@ def elect_leaders(
                 results.append(PartitionResult(topic, index, refusal.error_code, refusal.message))
             continue
         results.append(PartitionResult(topic, index))
-        elected[topic, index] = _state_operation(topic, chosen, cluster.controller_epoch)
+        elected[each] = _state_operation(topic, chosen, cluster.controller_epoch)
     return Decision(results, list(elected.values()))
 
 
 def raise_leader_epochs(cluster: ClusterView, broker_id: int, controller_epoch: int) -> list[Operation]:
-    """What starts a new leader epoch for all that a broker leads.
+    """The operations that start a new leader epoch for every partition that a broker leads.
 
-    A broker that died may have lost the end of a log that a client has seen. In a new epoch, the client finds that out.
+    A broker that died may have lost the end of a log that a client has seen. A new epoch lets the client detect that.
     """
     return [
         _state_operation(topic, partition._replace(leader_epoch=partition.leader_epoch + 1), controller_epoch)
@@ -57,8 +59,54 @@ def raise_leader_epochs(cluster: ClusterView, broker_id: int, controller_epoch: 
     ]
 
 
-def _all_partitions(cluster: ClusterView) -> list[tuple[str, int]]:
-    return [(topic.name, index) for topic in cluster.topics.values() for index in range(len(topic.partitions))]
+def imbalanced_partitions(cluster: ClusterView, percentage: int) -> list[TopicPartition]:
+    """The partitions to lead back to their first replicas: those of brokers that lead too few of theirs.
+
+    A broker has too few if more than `percentage` of the partitions that prefer it are led by others.
+    """
+    preferring: dict[int, int] = {}
+    led_by_others: dict[int, list[TopicPartition]] = {}
+    for topic in cluster.topics.values():
+        for partition in topic.partitions:
+            broker_id = partition.replica_nodes[0]
+            preferring[broker_id] = preferring.get(broker_id, 0) + 1
+            if partition.leader_id != broker_id:
+                here = TopicPartition(topic.name, partition.partition_index)
+                led_by_others.setdefault(broker_id, []).append(here)
+    return [
+        each
+        for broker_id, partitions in led_by_others.items()
+        if broker_id in cluster.brokers and len(partitions) * 100 > percentage * preferring[broker_id]
+        for each in partitions
+        if _can_lead(cluster, broker_id, each)
+    ]
+
+
+def _can_lead(cluster: ClusterView, broker_id: int, each: TopicPartition) -> bool:
+    partition = cluster.partition(*each)
+    return partition is not None and not partition.is_reassigning and broker_id in partition.isr_nodes
+
+
+def move_leader(cluster: ClusterView, each: TopicPartition, broker_id: int) -> Decision[PartitionResult]:
+    """Let a given replica lead, if it is alive and in sync."""
+    topic, index = each
+    partition = cluster.partition(topic, index)
+    if partition is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return Decision([PartitionResult(topic, index, unknown, f"There is no partition {topic}-{index}")])
+    if partition.leader_id == broker_id:
+        return Decision([PartitionResult(topic, index)])
+    if broker_id not in cluster.brokers or broker_id not in partition.isr_nodes:
+        reason = f"Broker {broker_id} is not alive and in sync"
+        return Decision([PartitionResult(topic, index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, reason)])
+    moved = partition._replace(leader_id=broker_id, leader_epoch=partition.leader_epoch + 1)
+    return Decision([PartitionResult(topic, index)], [_state_operation(topic, moved, cluster.controller_epoch)])
+
+
+def _all_partitions(cluster: ClusterView) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, index) for topic in cluster.topics.values() for index in range(len(topic.partitions))
+    ]
 
 
 def _preferred(cluster: ClusterView, partition: PartitionImage) -> PartitionImage:

@@ -1,12 +1,14 @@
-"""What the cluster looks like: brokers, topics and partitions as values that never change but are replaced."""
+"""The cluster as immutable values: brokers, topics and partitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from broker.controller.topic_names import is_internal
+from barnabas.broker.controller.topic_names import is_internal
 
 NO_LEADER: Final = -1
+LEADER_DURING_DELETE: Final = -2
+"""In place of a leader: the partition's topic is being deleted."""
 
 
 class Endpoint(NamedTuple):
@@ -19,11 +21,16 @@ class Endpoint(NamedTuple):
 
 
 class BrokerImage(NamedTuple):
-    """A broker that is alive."""
+    """A broker that is alive. Each registration of a broker has a higher epoch than those before; -1: not known.
+
+    `after_crash`: its last run did not end cleanly, so the ends of its logs may be gone.
+    """
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
+    epoch: int = -1
+    after_crash: bool = False
 
 
 class PartitionImage(NamedTuple):

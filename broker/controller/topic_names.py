@@ -19,7 +19,7 @@ def is_internal(name: str) -> bool:
 
 
 def problem_with_name(name: str) -> str | None:
-    """Why no topic can be called so, in a sentence; None if one can."""
+    """Why a topic cannot have this name; None if it can."""
     if not name:
         return "A topic's name cannot be empty"
     if name in (".", ".."):
@@ -34,7 +34,7 @@ def problem_with_name(name: str) -> str | None:
 class MetricNames:
     """Topics under the names that their metrics would have, where '.' and '_' are the same.
 
-    Two topics that differ in nothing else would share their metrics, so the second one is refused.
+    Two topics that differ only there would share their metrics, so the second one is refused.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

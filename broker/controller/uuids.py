@@ -3,13 +3,6 @@
 import base64
 import re
 from collections.abc import Callable
-from typing import Final
-
-ZERO_UUID: Final = bytes(16)
-"""In place of an id: none."""
-
-ONE_UUID: Final = bytes(15) + b"\1"
-"""The id of Kafka's own metadata topic; no other topic has it."""
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]{22}")
 

@@ -1,39 +1,21 @@
-"""The cluster as the handlers see it: the tree's facts, parsed once and looked up fast.
+"""The cluster as handlers see it: the tree's facts, parsed once and quick to look up.
 
 The view follows the tree: each transaction changes it in one step, and only where the transaction changed the tree. It
-never waits for a whole picture, since ZooKeeper may show a topic before its partitions' states: until then a partition
-has no leader.
+never waits for a complete picture, since ZooKeeper may show a topic before its partitions' states: until then a
+partition has no leader.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from broker.controller import znodes
-from broker.controller.images import BrokerImage, PartitionImage, TopicImage
-from broker.registry.registry import Change, Registry
-
-
-class TopicChange(NamedTuple):
-    """What a topic was and is now. Both are there with different ids if it was deleted and created again at once."""
-
-    old: TopicImage | None
-    new: TopicImage | None
-
-
-class ClusterChange(NamedTuple):
-    """What one transaction changed."""
-
-    topics: Mapping[str, TopicChange]
-    brokers: bool  # which are alive, or which of them is the controller
-    broker_configs: bool
-
-
-Listener = Callable[[ClusterChange], None]
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.cluster_image import ClusterChange, ClusterImage, TopicChange
+from barnabas.broker.controller.images import PartitionImage, TopicImage
+from barnabas.broker.registry.registry import Change, Registry
 
 
 class _Stale:
-    """What has to be read again of a topic."""
+    """The parts of a topic that have to be read again."""
 
     def __init__(self) -> None:
         self.assignment = False
@@ -41,42 +23,22 @@ class _Stale:
         self.partitions: set[int] = set()
 
 
-class ClusterView:
-    """Topics by name and id, brokers and their settings. Belongs to the loop's thread, as the registry does."""
+class ClusterView(ClusterImage):
+    """The registry's tree. Belongs to the loop's thread, as the registry does."""
 
-    topics: Mapping[str, TopicImage]
-    brokers: Mapping[int, BrokerImage]
-    cluster_id: str | None
-    controller_id: int  # -1: none
-    controller_epoch: int
     revision: int  # rises with every transaction that the view has followed
 
     def __init__(self, registry: Registry) -> None:
+        super().__init__()
         self._registry = registry
-        self._topics: dict[str, TopicImage] = {}
-        self._topics_by_id: dict[bytes, TopicImage] = {}
         self._broker_configs: dict[str, Mapping[str, str]] = {}
-        self._listeners: list[Listener] = []
-        self.topics = self._topics
         self.revision = 0
         for name in self._children(znodes.TOPICS):
-            self._put(name, self._read_topic(name))
+            self.put(name, self._read_topic(name))
         self._read_brokers()
         self._read_broker_configs()
-        registry.watch("/", self._follow)
-
-    def topic(self, name: str) -> TopicImage | None:
-        return self._topics.get(name)
-
-    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        return self._topics_by_id.get(topic_id)
-
-    def partition(self, topic: str, index: int) -> PartitionImage | None:
-        image = self._topics.get(topic)
-        return image.partitions[index] if image and 0 <= index < len(image.partitions) else None
-
-    def offline_replicas(self, partition: PartitionImage) -> list[int]:
-        return [broker_id for broker_id in partition.replica_nodes if broker_id not in self.brokers]
+        self.close = registry.watch("/", self._follow)
+        """Ends the view: it changes no more."""
 
     def broker_configs(self, broker_id: int | None) -> Mapping[str, str]:
         """What was set at run-time for this broker alone, or with None for all of them."""
@@ -87,15 +49,15 @@ class ClusterView:
         names = (path.rpartition("/")[2] for path in self._broker_configs)
         return [None if name == znodes.DEFAULT_BROKER else int(name) for name in names]
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of every change, once the view shows it. Returns what ends it."""
-        self._listeners.append(listener)
+    def has(self, path: str) -> bool:
+        return self._registry.find(path) is not None
 
-        def cancel() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+    def has_leftover_configs(self, topic: str) -> bool:
+        """Whether settings exist for a topic that does not."""
+        return topic not in self.topics and self._registry.find(znodes.topic_config_path(topic)) is not None
 
-        return cancel
+    def topics_with_leftover_configs(self) -> list[str]:
+        return [name for name in self._children(znodes.TOPIC_CONFIGS) if name not in self.topics]
 
     def _follow(self, changes: Sequence[Change]) -> None:
         stale: dict[str, _Stale] = {}
@@ -118,33 +80,14 @@ class ClusterView:
             self._read_broker_configs()
         topics: dict[str, TopicChange] = {}
         for topic, parts in stale.items():
-            old = self._topics.get(topic)
+            old = self.topics.get(topic)
             new = self._read_again(topic, old, parts)
             if new is not old:
-                self._put(topic, new)
+                self.put(topic, new)
                 topics[topic] = TopicChange(old, new)
         self.revision += 1
         if topics or brokers or broker_configs:
-            self._tell(ClusterChange(topics, brokers, broker_configs))
-
-    def _tell(self, change: ClusterChange) -> None:
-        """Tell every listener, also those behind one that fails."""
-        failures: list[Exception] = []
-        for listener in tuple(self._listeners):
-            try:
-                listener(change)
-            except Exception as failure:
-                failures.append(failure)
-        if failures:
-            raise ExceptionGroup("a change of the cluster was not followed", failures)
-
-    def _put(self, name: str, topic: TopicImage | None) -> None:
-        old = self._topics.pop(name, None) if topic is None else self._topics.get(name)
-        if old is not None:
-            del self._topics_by_id[old.topic_id]
-        if topic is not None:
-            self._topics[name] = topic
-            self._topics_by_id[topic.topic_id] = topic
+            self.tell(ClusterChange(topics, brokers, broker_configs))
 
     def _read_again(self, name: str, old: TopicImage | None, stale: _Stale) -> TopicImage | None:
         if stale.assignment:
@@ -157,7 +100,7 @@ class ClusterView:
         if stale.partitions:
             partitions = list(topic.partitions)
             for index in stale.partitions:
-                if index < len(partitions):  # else the assignment, still to come, will bring it
+                if index < len(partitions):  # otherwise the assignment, which is still to come, will bring it
                     known = partitions[index]
                     partitions[index] = self._read_partition(
                         name, index, known.replica_nodes, known.adding_replicas, known.removing_replicas
@@ -191,7 +134,7 @@ class ClusterView:
         return {} if node is None else znodes.read_configs(path, node)
 
     def _read_brokers(self) -> None:
-        ids = sorted(int(name) for name in self._children(znodes.BROKER_IDS))
+        ids = sorted(znodes.read_broker_id(name) for name in self._children(znodes.BROKER_IDS))
         registered = ((broker_id, self._registry.get(znodes.broker_path(broker_id))) for broker_id in ids)
         self.brokers = {broker_id: znodes.read_broker(broker_id, node) for broker_id, node in registered}
         controller = self._registry.find(znodes.CONTROLLER)

@@ -1,27 +1,35 @@
-"""Where the cluster's facts are in the tree, and what their nodes say.
+"""Where the cluster's facts are in the tree, and what their nodes contain.
 
 Paths and JSON are those that Kafka kept in ZooKeeper:
 
     /cluster/id                              {"version": "1", "id": ID}
     /controller_epoch                        the number of elections of a controller so far
-    /controller                              {"version": 1, "brokerid": N, "timestamp": MS}             ephemeral
+    /controller                              {"version": 2, "brokerid": N, "timestamp": MS, ...}        ephemeral
     /brokers/ids/N                           {"version": 5, "endpoints": [...], ...}                    ephemeral
     /brokers/topics/T                        {"version": 3, "topic_id": ID, "partitions": {"P": [N, ...]}, ...}
     /brokers/topics/T/partitions/P/state     {"version": 1, "leader": N, "leader_epoch": E, "isr": [...], ...}
+    /admin/delete_topics/ID                  a topic that was deleted, and the brokers that may still have folders of it
     /config/topics/T                         {"version": 1, "config": {NAME: VALUE}}
     /config/brokers/N, .../<default>         the same
+    /config/users/U, /config/clients/C,
+      /config/users/U/clients/C, /config/ips/A   the same: quotas, and what is known of a user's passwords
+    /config/changes/config_change_SEQUENCE   {"version": 2, "entity_path": "topics/T"}: these settings were altered
+    /latest_producer_id_block                {"version": 1, "broker": N, "block_start": ID, "block_end": ID}
+    /feature                                 {"features": {}, "version": 2, "status": 1}
 
-Each kind of node has one function that writes it and one that reads it. What cannot be read raises MalformedNode.
+Each kind of node has one function that writes it and one that reads it, which raises MalformedNode.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
 
-from broker.controller.images import BrokerImage, Endpoint, PartitionImage
-from broker.controller.uuids import uuid_from_string, uuid_to_string
-from broker.registry.registry import Node
+from barnabas.broker.controller.images import BrokerImage, Endpoint, PartitionImage
+from barnabas.broker.controller.uuids import uuid_from_string, uuid_to_string
+from barnabas.broker.quotas.entities import DEFAULT, Default, Entity, Name
+from barnabas.broker.registry.registry import Node
 
 BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
@@ -30,21 +38,34 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+USER_CONFIGS: Final = "/config/users"
+CLIENT_CONFIGS: Final = "/config/clients"
+IP_CONFIGS: Final = "/config/ips"
 DEFAULT_BROKER: Final = "<default>"
+CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE: Final = "/config/changes/config_change_"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+FEATURE: Final = "/feature"
 
-SKELETON: Final = ("/brokers", BROKER_IDS, TOPICS, "/cluster", "/config", TOPIC_CONFIGS, BROKER_CONFIGS)
-"""The nodes without data that the others hang on, parents first."""
+DELETIONS: Final = "/admin/delete_topics"
+
+SKELETON: Final = (
+    *("/consumers", "/brokers", BROKER_IDS, TOPICS, "/brokers/seqid", "/cluster"),
+    *("/config", CONFIG_CHANGES, TOPIC_CONFIGS, BROKER_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, IP_CONFIGS),
+    *("/admin", DELETIONS, "/isr_change_notification", "/log_dir_event_notification"),
+)
+"""The parent nodes without data, from the top. All that Kafka 3.9 expects are there, also those of no use here."""
 
 
 Fields = dict[str, Any]
 Parsed = TypeVar("Parsed")
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 class MalformedNode(Exception):
-    """A node does not say what a node at its path should."""
+    """A node does not contain what a node at its path should."""
 
 
 def topic_path(topic: str) -> str:
@@ -68,8 +89,12 @@ def topic_config_path(topic: str) -> str:
 
 
 def broker_config_path(broker_id: int | None) -> str:
-    """Of one broker, or with None of what holds for all of them."""
+    """The path for one broker, or with None for all brokers."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
+
+
+def deletion_path(topic_id: bytes) -> str:
+    return f"{DELETIONS}/{uuid_to_string(topic_id)}"
 
 
 def broker_path(broker_id: int) -> str:
@@ -85,7 +110,7 @@ def read_cluster_id(node: Node) -> str:
 
 
 def write_controller(broker_id: int, timestamp: int) -> bytes:
-    return _write({"version": 1, "brokerid": broker_id, "timestamp": str(timestamp)})
+    return _write({"version": 2, "brokerid": broker_id, "timestamp": str(timestamp), "kraftControllerEpoch": -1})
 
 
 def read_controller(node: Node) -> int:
@@ -103,21 +128,50 @@ def read_controller_epoch(node: Node) -> int:
         raise MalformedNode(f"{CONTROLLER_EPOCH}: {error}") from error
 
 
-def write_broker(broker: BrokerImage, timestamp: int) -> bytes:
+def read_broker_id(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise MalformedNode(f"{BROKER_IDS}/{name}: not a broker's id") from None
+
+
+def write_broker(broker: BrokerImage, timestamp: int, directory_id: str = "") -> bytes:
+    """`directory_id` tells this broker from another one that was given the same id by mistake.
+
+    What Kafka does not know comes last, and only where it says something.
+    """
     first = broker.endpoints[0]
-    return _write(
-        {
-            "version": 5,
-            "host": first.host,
-            "port": first.port,
-            "jmx_port": -1,
-            "timestamp": str(timestamp),
-            "endpoints": [_endpoint_url(endpoint) for endpoint in broker.endpoints],
-            "listener_security_protocol_map": {e.name: e.security_protocol for e in broker.endpoints},
-            "rack": broker.rack,
-            "features": {},
-        }
-    )
+    fields: Fields = {
+        "version": 5,
+        "host": first.host,
+        "port": first.port,
+        "jmx_port": -1,
+        "timestamp": str(timestamp),
+        "endpoints": [_endpoint_url(endpoint) for endpoint in broker.endpoints],
+        "listener_security_protocol_map": {e.name: e.security_protocol for e in broker.endpoints},
+        "rack": broker.rack,
+        "features": {},
+    }
+    if directory_id:
+        fields["directory_id"] = directory_id
+    if broker.after_crash:
+        fields["after_crash"] = True
+    return _write(fields)
+
+
+def broker_after_recovery(broker_id: int, node: Node) -> bytes:
+    """A broker's node once everybody has been told that its last run ended in a crash."""
+
+    def parse(fields: Fields) -> bytes:
+        fields.pop("after_crash", None)
+        return _write(fields)
+
+    return _read(broker_path(broker_id), node, parse)
+
+
+def read_directory_id(broker_id: int, node: Node) -> str:
+    """Which data directory a broker has; "" if it does not say so, as Kafka's do not."""
+    return _read(broker_path(broker_id), node, lambda fields: str(fields.get("directory_id", "")))
 
 
 def read_broker(broker_id: int, node: Node) -> BrokerImage:
@@ -128,13 +182,14 @@ def read_broker(broker_id: int, node: Node) -> BrokerImage:
             name, _, address = url.partition("://")
             host, _, port = address.rpartition(":")
             endpoints.append(Endpoint(name, protocols[name], host.removeprefix("[").removesuffix("]"), int(port)))
-        return BrokerImage(broker_id, tuple(endpoints), fields.get("rack"))
+        after_crash = fields.get("after_crash") is True
+        return BrokerImage(broker_id, tuple(endpoints), fields.get("rack"), node.czxid, after_crash)
 
     return _read(broker_path(broker_id), node, parse)
 
 
 class Assignment(NamedTuple):
-    """What a topic's node says: its id, and each partition's replicas, by index."""
+    """The content of a topic's node: its id, and each partition's replicas, by index."""
 
     topic_id: bytes
     replicas: Sequence[tuple[int, ...]]
@@ -162,9 +217,9 @@ def read_topic(topic: str, node: Node) -> Assignment:
         partitions = fields["partitions"]
         return Assignment(
             uuid_from_string(fields["topic_id"]),
-            [tuple(partitions[str(index)]) for index in range(len(partitions))],
-            {int(index): tuple(replicas) for index, replicas in fields["adding_replicas"].items()},
-            {int(index): tuple(replicas) for index, replicas in fields["removing_replicas"].items()},
+            [_numbers(partitions[str(index)]) for index in range(len(partitions))],
+            {int(index): _numbers(replicas) for index, replicas in fields["adding_replicas"].items()},
+            {int(index): _numbers(replicas) for index, replicas in fields["removing_replicas"].items()},
         )
 
     return _read(topic_path(topic), node, parse)
@@ -176,7 +231,7 @@ def write_state(partition: PartitionImage, controller_epoch: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _write_state(leader_id: int, leader_epoch: int, isr_nodes: tuple[int, ...], controller_epoch: int) -> bytes:
-    """Remembered, since a new topic's partitions, thousands perhaps, mostly say the same."""
+    """Cached, because the states of a new topic's partitions, perhaps thousands, are mostly equal."""
     return _write(
         {
             "version": 1,
@@ -189,7 +244,7 @@ def _write_state(leader_id: int, leader_epoch: int, isr_nodes: tuple[int, ...], 
 
 
 class State(NamedTuple):
-    """What a partition's state node says."""
+    """The content of a partition's state node."""
 
     leader_id: int
     leader_epoch: int
@@ -205,9 +260,51 @@ def read_state(topic: str, partition: int, node: Node) -> State:
 
 @lru_cache(maxsize=1024)
 def _parse_state(data: bytes) -> State:
-    """Most partitions say the same as others do, and there are thousands of them to read when a broker starts."""
+    """Cached, because thousands of states are read when a broker starts, and most are equal."""
     fields = json.loads(data)
-    return State(fields["leader"], fields["leader_epoch"], tuple(fields["isr"]))
+    leader_id, leader_epoch = _numbers([fields["leader"], fields["leader_epoch"]])
+    return State(leader_id, leader_epoch, _numbers(fields["isr"]))
+
+
+def sanitized(name: str) -> str:
+    """The name of a user in a path, as Kafka writes it."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def user_config_path(user: str) -> str:
+    return f"{USER_CONFIGS}/{sanitized(user)}"
+
+
+def quota_path(entity: Entity) -> str:
+    """Where the quotas of a user, a client id, a client id of a user or an address are."""
+    user, client_id, ip = (None if name is None else _entity_name(name) for name in entity)
+    if ip is not None:
+        return f"{IP_CONFIGS}/{ip}"
+    if user is None:
+        return f"{CLIENT_CONFIGS}/{client_id}"
+    return f"{USER_CONFIGS}/{user}" if client_id is None else f"{USER_CONFIGS}/{user}/clients/{client_id}"
+
+
+def quota_entity(path: str) -> Entity | None:
+    """Whose quotas are at a path; None if it has no quotas."""
+    match path.split("/")[2:]:
+        case ["users", user]:
+            return Entity(user=_read_entity_name(user))
+        case ["users", user, "clients", client_id]:
+            return Entity(user=_read_entity_name(user), client_id=_read_entity_name(client_id))
+        case ["clients", client_id]:
+            return Entity(client_id=_read_entity_name(client_id))
+        case ["ips", ip]:
+            return Entity(ip=_read_entity_name(ip))
+    return None
+
+
+def _entity_name(name: Name) -> str:
+    return name.value if isinstance(name, Default) else sanitized(name)
+
+
+def _read_entity_name(text: str) -> Name:
+    return DEFAULT if text == DEFAULT.value else unquote(text)
 
 
 def write_configs(configs: Mapping[str, str]) -> bytes:
@@ -215,7 +312,57 @@ def write_configs(configs: Mapping[str, str]) -> bytes:
 
 
 def read_configs(path: str, node: Node) -> dict[str, str]:
-    return _read(path, node, lambda fields: dict(fields["config"]))
+    def parse(fields: Fields) -> dict[str, str]:
+        configs = dict(fields["config"])
+        if not all(isinstance(value, str) for value in configs.values()):
+            raise TypeError("a setting whose value is not a text")
+        return configs
+
+    if not node.data and quota_entity(path) is not None:
+        return {}  # as in Kafka, a user may be there only because of a client id of that user
+    return _read(path, node, parse)
+
+
+def write_config_change(entity_path: str) -> bytes:
+    return _write({"version": 2, "entity_path": entity_path})
+
+
+def read_config_change(path: str, node: Node) -> str:
+    """Whose settings were altered: "topics/T", "brokers/N", "brokers/<default>", "users/U" and others."""
+    return _read(path, node, lambda fields: str(fields["entity_path"]))
+
+
+def write_deletion(brokers: Iterable[int]) -> bytes:
+    return _write({"version": 1, "brokers": sorted(brokers)})
+
+
+def read_deletion(path: str, node: Node) -> frozenset[int] | None:
+    """The brokers that may still have folders of a deleted topic; None: nobody knows which."""
+    if not node.data:
+        return None
+    return _read(path, node, lambda fields: frozenset(_numbers(fields["brokers"])))
+
+
+def write_producer_id_block(broker_id: int, start: int, count: int) -> bytes:
+    block = {"version": 1, "broker": broker_id, "block_start": str(start), "block_end": str(start + count - 1)}
+    return _write(block)
+
+
+def read_producer_id_block_end(node: Node | None) -> int:
+    """The last producer id that was given to somebody; -1: none. Kafka makes the node before it has data."""
+    if node is None or not node.data:
+        return -1
+    return _read(PRODUCER_ID_BLOCK, node, lambda fields: int(fields["block_end"]))
+
+
+def write_feature() -> bytes:
+    return _write({"features": {}, "version": 2, "status": 1})
+
+
+def _numbers(values: Sequence[Any]) -> tuple[int, ...]:
+    if not all(isinstance(value, int) for value in values):
+        raise TypeError(f"not numbers: {values}")
+    return tuple(values)
 
 
 def _endpoint_url(endpoint: Endpoint) -> str:

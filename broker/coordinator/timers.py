@@ -1,11 +1,11 @@
-"""Timers by key: to schedule one again moves it."""
+"""Timers by key: scheduling one again moves it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from broker.clock import Clock, Timer
+from barnabas.broker.clock import Clock, Timer
 
 
 class Timers(Protocol):
@@ -13,18 +13,29 @@ class Timers(Protocol):
 
     def cancel(self, key: Hashable) -> None: ...
 
+    def close(self) -> None:
+        """Cancel all, and schedule none any more: whoever they belong to is gone."""
+
 
 class ClockTimers:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, failed: Callable[[Hashable, Exception], None]) -> None:
+        """`failed` gets the key of a timer whose callback raised, and what it raised."""
         self._clock = clock
+        self._failed = failed
         self._timers: dict[Hashable, Timer] = {}
+        self._closed = False
 
     def schedule(self, key: Hashable, delay_ms: int, callback: Callable[[], None]) -> None:
+        if self._closed:
+            return
         self.cancel(key)
 
         def run() -> None:
             del self._timers[key]
-            callback()
+            try:
+                callback()
+            except Exception as error:
+                self._failed(key, error)
 
         self._timers[key] = self._clock.call_later(delay_ms / 1000, run)
 
@@ -33,7 +44,8 @@ class ClockTimers:
         if timer is not None:
             timer.cancel()
 
-    def cancel_all(self) -> None:
+    def close(self) -> None:
+        self._closed = True
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -1,47 +1,73 @@
-"""The group coordinator: finds the shard that a group belongs to, asks it, and has its decisions carried out."""
+"""The group coordinator: finds the shard of a group, asks it, and carries out its decisions."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Final, TypeVar, cast
 
-from broker.clock import Clock, Every
-from broker.config import BrokerConfig
-from broker.controller.controller import Controller
-from broker.controller.view import ClusterChange, ClusterView
-from broker.coordinator.decision import Decision, ProducerIdAndEpoch
-from broker.coordinator.runtime import CoordinatorRuntime, partition_of
-from broker.coordinator.timers import ClockTimers
-from broker.coordinator.transactional import TransactionEnd
-from broker.group.answers import join_error, sync_error
-from broker.group.member import AnswerJoin, AnswerSync
-from broker.group.membership import ClientInfo
-from broker.group.records import CommittedOffset, Partition
-from broker.group.shard import GroupShard, read_record
-from broker.internal_topics import CONSUMER_OFFSETS, new_topic
-from broker.replica.replicas import Replicas
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.list_groups import ListedGroup
-from protocol.messages.sync_group import SyncGroupRequest
+from barnabas.broker.clock import Clock, Every
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.controller.cluster_image import ClusterChange
+from barnabas.broker.coordinator.cluster import Cluster, CreateInternalTopic
+from barnabas.broker.coordinator.key_hash import partition_of
+from barnabas.broker.coordinator.result import CoordinatorRecord, CoordinatorResult, ProducerIdAndEpoch
+from barnabas.broker.coordinator.runtime import CoordinatorRuntime
+from barnabas.broker.coordinator.timers import ClockTimers
+from barnabas.broker.coordinator.transactional import TransactionEnd
+from barnabas.broker.group.member import AnswerJoin, AnswerSync
+from barnabas.broker.group.membership import ClientInfo
+from barnabas.broker.group.records import CommittedOffset
+from barnabas.broker.group.responses import join_error, sync_error
+from barnabas.broker.group.shard import GroupShard, read_record
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.replica.replicas import Replicas
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.topic_partition import TopicPartition
 
 Done = Callable[[ErrorCode], None]
 
+_GROUP: Final = "group"
+
+R = TypeVar("R")
+
 
 class GroupCoordinator:
+    """Coordinates the groups whose partition of __consumer_offsets this broker leads.
+
+    Answers wait until what they rest on is committed, except those to heartbeats: they tell a member to stay or to join
+    again, as a new coordinator will, and must not stop while replicas are slow.
+    """
+
     def __init__(
-        self, config: BrokerConfig, replicas: Replicas, controller: Controller, cluster: ClusterView, clock: Clock
+        self,
+        config: BrokerConfig,
+        replicas: Replicas,
+        cluster: Cluster,
+        clock: Clock,
+        create_internal_topic: CreateInternalTopic,
     ) -> None:
         self._config = config
         self._replicas = replicas
-        self._controller = controller
         self._cluster = cluster
         self._clock = clock
-        self._timers = ClockTimers(clock)
+        self._create_internal_topic = create_internal_topic
+        self._set_aside = replicas.set_aside
         self._expiry = Every(clock, lambda: config.offsets_retention_check_interval_ms, self.expire_offsets)
-        self._runtime = CoordinatorRuntime(CONSUMER_OFFSETS, replicas, self._make_shard, read_record)
+        self._runtime = CoordinatorRuntime(
+            CONSUMER_OFFSETS,
+            replicas,
+            self._make_shard,
+            read_record,
+            kind=_GROUP,
+            in_transactions=True,
+            timeout_ms=lambda: config.offsets_commit_timeout_ms,
+        )
 
     def start(self) -> None:
         self._runtime.load()
@@ -50,36 +76,38 @@ class GroupCoordinator:
 
     def stop(self) -> None:
         self._expiry.cancel()
-        self._timers.cancel_all()
+        self._runtime.unload()
 
-    def _make_shard(self, carry_out: Callable[[Decision], None]) -> GroupShard:
-        return GroupShard(self._config, self._timers, carry_out, self._clock.now_ms, lambda: str(uuid.uuid4()))
+    def on_leader(self, partition: Partition) -> None:
+        self._runtime.on_leader(partition)
+
+    def on_not_leader(self, partition: Partition) -> None:
+        self._runtime.on_not_leader(partition)
+
+    def _make_shard(self, carry_out: Callable[[CoordinatorResult], None]) -> GroupShard:
+        timers = ClockTimers(self._clock, self._timer_failed)
+        return GroupShard(self._config, timers, carry_out, self._clock.now_ms, lambda: str(uuid.uuid4()))
+
+    def _timer_failed(self, key: Hashable, error: Exception) -> None:
+        """Timers are scheduled under a group's id and what they wait for."""
+        group_id, _ = cast(tuple[str, str], key)
+        self._set_aside.add(_GROUP, group_id, error)
 
     def _on_change(self, change: ClusterChange) -> None:
         gone = {name for name, topic in change.topics.items() if topic.new is None}
-        if CONSUMER_OFFSETS in gone:
-            self._timers.cancel_all()
-            self._runtime.unload()
-        elif gone:
+        if gone and CONSUMER_OFFSETS not in gone:
             for index, shard in self._runtime.shards.items():
                 self._runtime.carry_out_in_parts(index, shard.forget_topics(gone))
 
     async def ensure_topic(self) -> ErrorCode:
-        """Make the topic that groups are kept in, when it is first needed."""
+        """Create the topic that stores groups when it is first needed, by whichever broker is the controller."""
         if self._cluster.topic(CONSUMER_OFFSETS) is None:
-            error = await self._create_topic()
+            error = await self._create_internal_topic(CONSUMER_OFFSETS)
             if error:
                 return error
         await self._replicas.made(CONSUMER_OFFSETS)
         self._runtime.load()
         return ErrorCode.NONE
-
-    async def _create_topic(self) -> ErrorCode:
-        topic = new_topic(CONSUMER_OFFSETS, self._config)
-        (result,) = await self._controller.create_topics([topic])
-        if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            return ErrorCode.NONE
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def objection(self, group_id: str) -> ErrorCode:
         """Why this broker cannot answer for a group now."""
@@ -87,16 +115,35 @@ class GroupCoordinator:
         return found if isinstance(found, ErrorCode) else ErrorCode.NONE
 
     def shard(self, group_id: str) -> GroupShard:
-        """The shard of a group that there is no objection to."""
+        """The shard of a group that `objection` has passed."""
         found = self._runtime.shard_of(group_id)
         if isinstance(found, ErrorCode):
             raise LookupError(f"no shard for group {group_id}: {found.name}")
         return found[1]
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of __consumer_offsets that a group belongs to, or will belong to once there is that topic."""
-        count = len(self._replicas.of_topic(CONSUMER_OFFSETS)) or self._config.offsets_topic_num_partitions
+        """The partition of __consumer_offsets for a group, even before that topic exists."""
+        topic = self._cluster.topic(CONSUMER_OFFSETS)
+        count = self._config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
         return partition_of(group_id, count)
+
+    def all_committed(self, group_ids: Collection[str] | None) -> bool:
+        """Whether answers about these groups, or with None about all, need not wait for replicas."""
+        return self._runtime.all_committed(self._runtime.indexes_of(group_ids))
+
+    def when_all_committed(self, group_ids: Collection[str] | None, then: Callable[[bool], None]) -> None:
+        """Call back when everything that was decided so far is committed; with False if some of it never is."""
+        self._runtime.when_all_committed(self._runtime.indexes_of(group_ids), then)
+
+    def _when_committed(
+        self, index: int, answer: Callable[[R], None], refuse: Callable[[ErrorCode], R]
+    ) -> Callable[[R], None]:
+        """`answer`, once everything that the response may rest on is committed; otherwise what `refuse` makes."""
+
+        def tell(response: R) -> None:
+            self._runtime.when_committed(index, lambda error: answer(refuse(error) if error else response))
+
+        return tell
 
     @property
     def shards(self) -> Collection[GroupShard]:
@@ -114,6 +161,7 @@ class GroupCoordinator:
             answer(join_error(found, request.member_id))
         else:
             index, shard = found
+            answer = self._when_committed(index, answer, lambda error: join_error(error, request.member_id))
             self._runtime.carry_out(index, shard.membership.join(request, client, answer))
 
     def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> None:
@@ -122,16 +170,18 @@ class GroupCoordinator:
             answer(sync_error(found))
         else:
             index, shard = found
+            answer = self._when_committed(index, answer, sync_error)
             self._runtime.carry_out(index, shard.membership.sync(request, answer))
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         found = self._runtime.shard_of(request.group_id)
         if isinstance(found, ErrorCode):
-            # A member of a group that is being loaded is alive; it need not know.
+            # A member of a group that is being loaded counts as alive; it need not know about the load.
             return ErrorCode.NONE if found == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else found
         return found[1].membership.heartbeat(request)
 
     def leave(self, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
+        """The answer, which counts once what was decided is committed."""
         found = self._runtime.shard_of(request.group_id)
         if isinstance(found, ErrorCode):
             return LeaveGroupResponse(error_code=found)
@@ -148,7 +198,7 @@ class GroupCoordinator:
         member_id: str,
         instance_id: str | None,
         generation: int,
-        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
         done: Done,
     ) -> None:
         found = self._runtime.shard_of(group_id)
@@ -165,7 +215,7 @@ class GroupCoordinator:
         instance_id: str | None,
         generation: int,
         producer: ProducerIdAndEpoch,
-        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
         done: Done,
     ) -> None:
         found = self._runtime.shard_of(group_id)
@@ -183,27 +233,31 @@ class GroupCoordinator:
         self._runtime.end_transaction(index, TransactionEnd(producer_id, committed))
 
     def delete_offsets(
-        self, group_id: str, partitions: Sequence[Partition]
-    ) -> tuple[ErrorCode, dict[Partition, ErrorCode]]:
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
+        """The error of the whole and one each, which count once what was decided is committed."""
         found = self._runtime.shard_of(group_id)
         if isinstance(found, ErrorCode):
             return found, {}
         index, shard = found
         error, errors, decision = shard.delete_offsets(group_id, partitions)
-        self._runtime.carry_out(index, decision)
-        return error, errors
+        failures: list[ErrorCode] = []
+        self._runtime.carry_out(index, decision._replace(done=failures.append))
+        return error or (failures[0] if failures else ErrorCode.NONE), errors
 
     def expire_offsets(self) -> None:
         kept_ms = self._config.offsets_retention_minutes * 60_000
         for index, shard in self._runtime.shards.items():
-            self._runtime.carry_out_in_parts(index, shard.expire(kept_ms))
+            records: list[CoordinatorRecord] = []
+            for group_id in shard.groups:
+                if (_GROUP, group_id) not in self._set_aside:
+                    try:
+                        records += shard.expire(group_id, kept_ms)
+                    except Exception as error:
+                        self._set_aside.add(_GROUP, group_id, error)
+            self._runtime.carry_out_in_parts(index, records)
 
     # --- groups ---
-
-    def list_groups(self) -> list[ListedGroup] | ErrorCode:
-        if self._runtime.is_loading:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return [listed for shard in self._runtime.shards.values() for listed in shard.list_groups()]
 
     def delete_group(self, group_id: str, done: Done) -> None:
         found = self._runtime.shard_of(group_id)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.group.member import Member, Protocols
-from broker.group.states import GroupState, may_follow
-from protocol.messages.join_group import JoinGroupResponseMember
+from barnabas.broker.group.member import Member, Protocols
+from barnabas.broker.group.states import GroupState, may_follow
+from barnabas.protocol.messages.join_group import JoinGroupResponseMember
 
 
 class Group:
-    """Durable is what a GroupMetadataValue holds: generation, protocol, leader, members and their assignments.
+    """What a GroupMetadataValue holds is durable: generation, protocol, leader, members and their assignments.
 
     The rest (who is pending, who waits for an answer) is forgotten when the broker stops, and clients ask again.
     """
@@ -23,12 +23,12 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}  # group.instance.id -> member id
-        self.pending_members: set[str] = set()  # were given an id, and are to join with it
-        self.pending_sync_members: set[str] = set()  # were answered their join, and are to sync
+        self.pending_members: set[str] = set()  # were given an id, and have to join with it
+        self.pending_sync_members: set[str] = set()  # their join was answered, and they have to sync
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
         self.state_since_ms = now_ms
-        self.new_member_added = False  # during the initial delay, which then is prolonged
+        self.new_member_added = False  # during the initial delay, which is then extended
         self._protocol_counts: Counter[str] = Counter()  # how many members have each protocol
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
@@ -63,7 +63,7 @@ class Group:
             self.leader_id = next(iter(self.members), None)
 
     def replace_static(self, instance_id: str, new_member_id: str) -> Member:
-        """The same member under a new id, in its old place. Whatever its former self waits for is the caller's."""
+        """The same member under a new id, in its old place. The caller answers what the old id waits for."""
         old_member_id = self.static_members[instance_id]
         member = self.members[old_member_id]
         members = [(new_member_id if key == old_member_id else key, value) for key, value in self.members.items()]
@@ -84,7 +84,7 @@ class Group:
         return not self.pending_members and all(member.answer_join for member in self.members.values())
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it has joined, or take another member that has. False if none has."""
+        """Keep the leader if it has joined, or choose another member that has. False if none has."""
         if self.leader_id is not None and self.members[self.leader_id].answer_join:
             return True
         joined = next((member for member in self.members.values() if member.answer_join), None)
@@ -96,7 +96,7 @@ class Group:
     # --- protocols ---
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols could be assigned together with those that are here."""
+        """Whether a member with these protocols fits the present members."""
         if not self.members:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:

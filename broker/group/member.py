@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.messages.join_group import JoinGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 AnswerJoin = Callable[[JoinGroupResponse], None]
 AnswerSync = Callable[[SyncGroupResponse], None]
-# What a member can be assigned by: a name that the group votes on, and the subscription in that assignor's own format.
+# An assignor that a member supports: the name that the group votes on, and the subscription in its own format.
 Protocols = Sequence[tuple[str, bytes]]
 
 
 class Member:
-    """`answer_join` and `answer_sync` are there while the member waits for that answer."""
+    """`answer_join` and `answer_sync` are set while the member waits for that answer."""
 
     __slots__ = (
         "answer_join",
@@ -56,7 +56,7 @@ class Member:
         self.assignment = assignment
         self.answer_join: AnswerJoin | None = None
         self.answer_sync: AnswerSync | None = None
-        # It joined with the rebalance that is under way, and cannot send heartbeats before that answers it.
+        # It joined in the current rebalance, and cannot send heartbeats before that answers it.
         self.is_new = False
         self.heard_at_ms = 0
 
@@ -66,11 +66,11 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """It waits for an answer of ours, so it is not the one that is silent."""
+        """It waits for our answer, so its silence means nothing."""
         return self.answer_join is not None or self.answer_sync is not None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Its subscription, as the protocol of this name has it."""
+        """Its subscription for the protocol of this name."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def votes_for(self, candidates: frozenset[str]) -> str:

@@ -1,11 +1,11 @@
 """Joining, staying in and leaving a classic group: the rebalance protocol, as Kafka's coordinator plays it.
 
-Members join; when all have (or the longest rebalance timeout has passed) a new generation begins, everybody's join is
-answered, and the leader is told who is there. Members then sync; when the leader has, with the assignment, that is
-appended as a record, and everybody's sync is answered with its part. Whatever changes who is there or what they want
-begins this again.
+Members join; when all have joined, or the longest rebalance timeout has passed, a new generation begins, every join is
+answered, and the leader learns who the members are. Members then sync; when the leader sends the assignment, it is
+appended as a record, and every sync is answered with the member's part. Any change of members or subscriptions starts
+this again.
 
-Each method answers through the callbacks that it is given, at once or later, and returns what is to be appended.
+Each method answers through its callbacks, immediately or later, and returns the records to append.
 """
 
 from __future__ import annotations
@@ -15,9 +15,20 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from broker.coordinator.decision import NOTHING_TO_DO, Decision
-from broker.coordinator.timers import Timers
-from broker.group.answers import (
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
+from barnabas.broker.coordinator.timers import Timers
+from barnabas.broker.group.group import Group
+from barnabas.broker.group.member import AnswerJoin, AnswerSync, Member
+from barnabas.broker.group.objections import (
+    GroupSettings,
+    objection_to_generation,
+    objection_to_joining,
+    objection_to_joining_any,
+    objection_to_member,
+    objection_to_sync,
+)
+from barnabas.broker.group.records import group_metadata_record
+from barnabas.broker.group.responses import (
     assignments,
     because,
     join_error,
@@ -27,29 +38,19 @@ from broker.group.answers import (
     sync_answer,
     sync_error,
 )
-from broker.group.group import Group
-from broker.group.member import AnswerJoin, AnswerSync, Member
-from broker.group.objections import (
-    GroupSettings,
-    objection_to_generation,
-    objection_to_joining,
-    objection_to_joining_any,
-    objection_to_member,
-    objection_to_sync,
-)
-from broker.group.records import group_metadata_record
-from broker.group.states import GroupState
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest
+from barnabas.broker.group.states import GroupState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
 log = structlog.get_logger()
 
-NO_GENERATION: Final = -1
 NO_MEMBER: Final = ""
-# A new member cannot send heartbeats before its join is answered, so it is not held to its session timeout till then.
+# How many characters of a client id or an instance id go into a member id.
+_LONGEST_PREFIX: Final = 255
+# A new member cannot send heartbeats before its join is answered, so its session timeout does not apply until then.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 
@@ -69,11 +70,11 @@ class Membership:
         groups: dict[str, Group],
         settings: GroupSettings,
         timers: Timers,
-        carry_out: Callable[[Decision], None],
+        carry_out: Callable[[CoordinatorResult], None],
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
-        """`carry_out` is for decisions that time brings about, which nobody waits for."""
+        """`carry_out` is for decisions made by timers, which no client waits for."""
         self._groups = groups
         self._settings = settings
         self._timers = timers
@@ -83,21 +84,23 @@ class Membership:
 
     # --- join ---
 
-    def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+    def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> CoordinatorResult:
         error = objection_to_joining_any(request, self._settings)
         group = self._groups.get(request.group_id)
         if not error and group is None and request.member_id == NO_MEMBER:
-            # Even if it does not take this member: a group begins with the first wish to join it.
+            # Even if it refuses this member: a group begins with the first attempt to join it.
             group = self._groups[request.group_id] = Group(request.group_id, self._now_ms())
             record = group_metadata_record(group, group.state_since_ms, {})
             self._join(group, request, client, answer)
-            return Decision([record])
+            return CoordinatorResult([record], key=group.group_id)
         if error or group is None:
             answer(join_error(error or ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return NOTHING_TO_DO
         return self._join(group, request, client, answer)
 
-    def _join(self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+    def _join(
+        self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
+    ) -> CoordinatorResult:
         error = objection_to_joining(group, request, self._settings)
         if error:
             answer(join_error(error, request.member_id))
@@ -107,9 +110,9 @@ class Membership:
         instance_id = request.group_instance_id
         if instance_id is not None and instance_id in group.static_members:
             return self._replace_static_member(group, request, client, answer)
-        member_id = f"{instance_id or client.client_id}-{self._new_id()}"
+        member_id = self._new_member_id(instance_id or client.client_id)
         if instance_id is None and client.version >= 4:
-            # Known by an id first, so that a client that gives up and tries again does not leave members behind.
+            # It gets an id first, so that a client that gives up and retries does not leave members behind.
             group.pending_members.add(member_id)
             self._timers.schedule(
                 (group.group_id, member_id), request.session_timeout_ms, lambda: self._pending_expired(group, member_id)
@@ -118,7 +121,9 @@ class Membership:
             return NOTHING_TO_DO
         return self._add_member(group, member_id, request, client, answer)
 
-    def _join_again(self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> Decision:
+    def _join_again(
+        self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
+    ) -> CoordinatorResult:
         member_id = request.member_id
         if member_id in group.pending_members:
             self._timers.cancel((group.group_id, member_id))
@@ -130,7 +135,7 @@ class Membership:
         member = group.members[member_id]
         same = member.protocols == protocols_of(request)
         if group.is_in(GroupState.COMPLETING_REBALANCE) and same:
-            # It may not have got the answer: its generation stands.
+            # It may not have received the answer: its generation is still valid.
             answer(self._join_answer(group, member))
             return NOTHING_TO_DO
         if group.is_in(GroupState.STABLE) and same and group.leader_id != member_id:
@@ -145,7 +150,7 @@ class Membership:
 
     def _add_member(
         self, group: Group, member_id: str, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
-    ) -> Decision:
+    ) -> CoordinatorResult:
         member = Member(
             member_id,
             group_instance_id=request.group_instance_id,
@@ -167,10 +172,10 @@ class Membership:
 
     def _replace_static_member(
         self, group: Group, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin
-    ) -> Decision:
-        """A static member is back, without its old id. Its former self, if it still waits, is fenced."""
+    ) -> CoordinatorResult:
+        """A static member is back without its old id. If the old id still waits for an answer, it is fenced."""
         instance_id = request.group_instance_id or ""
-        member_id = f"{instance_id}-{self._new_id()}"
+        member_id = self._new_member_id(instance_id)
         old_member_id = group.static_members[instance_id]
         was_leader = group.leader_id == old_member_id
         member = group.replace_static(instance_id, member_id)
@@ -185,7 +190,7 @@ class Membership:
         self._update(group, member, request, client, answer)
         if not group.is_in(GroupState.STABLE) or group.vote() != before:
             return self._prepare_or_complete(group, f"a static member is back: {member_id}")
-        # Everything goes on as it was, under the new id, once that is written down.
+        # Everything continues under the new id, once that is stored.
         member.answer_join = None
         self._watch(group, member)
 
@@ -195,7 +200,12 @@ class Membership:
             else:
                 answer(self._static_join_answer(group, member, was_leader, old_member_id, client.version))
 
-        return Decision([group_metadata_record(group, group.state_since_ms, assignments(group))], done)
+        record = group_metadata_record(group, group.state_since_ms, assignments(group))
+        return CoordinatorResult([record], done, key=group.group_id)
+
+    def _new_member_id(self, prefix: str) -> str:
+        """The prefix may be as long as the longest string, and the id has to fit into a string too."""
+        return f"{prefix[:_LONGEST_PREFIX]}-{self._new_id()}"
 
     def _static_join_answer(
         self, group: Group, member: Member, was_leader: bool, old_member_id: str, version: int
@@ -204,7 +214,7 @@ class Membership:
         if was_leader and version >= 9:
             response.skip_assignment = True
         elif was_leader:
-            # An older client that hears that it leads would assign anew; it is told that its former self leads.
+            # An older client that learns that it leads would assign again; it is told that its old id leads.
             response.leader = old_member_id
             response.members = []
         return response
@@ -221,12 +231,12 @@ class Membership:
 
     # --- a rebalance ---
 
-    def _prepare_or_complete(self, group: Group, reason: str) -> Decision:
+    def _prepare_or_complete(self, group: Group, reason: str) -> CoordinatorResult:
         if group.is_in(GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return self._prepare(group, reason)
         return self._complete_if_all_joined(group)
 
-    def _prepare(self, group: Group, reason: str) -> Decision:
+    def _prepare(self, group: Group, reason: str) -> CoordinatorResult:
         if group.is_in(GroupState.COMPLETING_REBALANCE):
             self._answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._timers.cancel((group.group_id, "sync"))
@@ -245,7 +255,7 @@ class Membership:
         return NOTHING_TO_DO
 
     def _delay_initial(self, group: Group, delay_ms: int, remaining_ms: int) -> None:
-        """Wait for more members to come before the first generation, as long as some do."""
+        """Wait for more members before the first generation, as long as some arrive."""
 
         def elapsed() -> None:
             if group.new_member_added and remaining_ms:
@@ -257,20 +267,20 @@ class Membership:
 
         self._timers.schedule((group.group_id, "join"), delay_ms, elapsed)
 
-    def _complete_if_all_joined(self, group: Group) -> Decision:
-        """The initial delay is waited for in any case."""
+    def _complete_if_all_joined(self, group: Group) -> CoordinatorResult:
+        """The initial delay always applies."""
         ready = group.is_in(GroupState.PREPARING_REBALANCE) and group.previous_state is not GroupState.EMPTY
         return self._complete(group) if ready and group.all_have_joined else NOTHING_TO_DO
 
-    def _complete(self, group: Group) -> Decision:
-        """Begin the next generation with those who have joined."""
+    def _complete(self, group: Group) -> CoordinatorResult:
+        """Begin the next generation with the members that have joined."""
         self._timers.cancel((group.group_id, "join"))
         if not group.is_in(GroupState.PREPARING_REBALANCE):
             return NOTHING_TO_DO
         for member in [m for m in group.members.values() if m.answer_join is None and not m.is_static]:
             self._drop(group, member.member_id, "it did not join again in time")
         if group.members and not group.elect_joined_leader():
-            # Only static members are left, and none is back: they have until their sessions end.
+            # Only static members are left, and none has rejoined: they have until their sessions end.
             self._timers.schedule(
                 (group.group_id, "join"), group.rebalance_timeout_ms, lambda: self._carry_out(self._complete(group))
             )
@@ -278,7 +288,7 @@ class Membership:
         group.begin_generation(self._now_ms())
         if not group.members:
             log.info("group is empty", group=group.group_id, generation=group.generation)
-            return Decision([group_metadata_record(group, group.state_since_ms, {})])
+            return CoordinatorResult([group_metadata_record(group, group.state_since_ms, {})], key=group.group_id)
         log.info(
             "generation begins",
             group=group.group_id,
@@ -312,15 +322,15 @@ class Membership:
         )
 
     def _sync_expired(self, group: Group) -> None:
-        """Whoever has not synced by now is gone."""
+        """Remove members that have not synced in time."""
         if group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync_members:
-            for member_id in list(group.pending_sync_members):
+            for member_id in sorted(group.pending_sync_members):
                 self._drop(group, member_id, "it did not sync in time")
             self._carry_out(self._prepare_or_complete(group, "members did not sync in time"))
 
     # --- sync ---
 
-    def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> Decision:
+    def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> CoordinatorResult:
         group = self._groups.get(request.group_id)
         error = objection_to_sync(group, request)
         if error or group is None:
@@ -350,12 +360,12 @@ class Membership:
                     log.info("group is stable", group=group.group_id, generation=generation)
                     self._answer_syncs(group, ErrorCode.NONE)
 
-        return Decision([group_metadata_record(group, self._now_ms(), assigned)], done)
+        return CoordinatorResult([group_metadata_record(group, self._now_ms(), assigned)], done, key=group.group_id)
 
     def _answer_syncs(self, group: Group, error: ErrorCode) -> None:
         for member in group.members.values():
             if error:
-                member.assignment = b""  # that of the generation before is over, and there is no other
+                member.assignment = b""  # the previous generation's assignment is over, and there is no new one
             if member.answer_sync is not None:
                 answer, member.answer_sync = member.answer_sync, None
                 answer(sync_error(error) if error else sync_answer(group, member))
@@ -377,11 +387,11 @@ class Membership:
         return error
 
     def heard(self, group: Group, member: Member) -> None:
-        """A member has shown that it lives. Its timer looks at that when it goes off, instead of being moved."""
+        """A member has shown that it is alive. Its timer checks this when it fires, instead of being moved."""
         member.heard_at_ms = self._now_ms()
 
     def _watch(self, group: Group, member: Member) -> None:
-        """Begin to hold a member to its session timeout."""
+        """Start a member's session timeout."""
         member.heard_at_ms = self._now_ms()
         timeout = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
         self._timers.schedule(
@@ -389,7 +399,7 @@ class Membership:
         )
 
     def watch_all(self) -> None:
-        """Hold every member to its session timeout, from now: after its group was loaded."""
+        """Start every member's session timeout now, after the groups were loaded."""
         for group in self._groups.values():
             for member in group.members.values():
                 self._watch(group, member)
@@ -416,7 +426,7 @@ class Membership:
 
     # --- leaving ---
 
-    def leave(self, request: LeaveGroupRequest, version: int) -> tuple[LeaveGroupResponse, Decision]:
+    def leave(self, request: LeaveGroupRequest, version: int) -> tuple[LeaveGroupResponse, CoordinatorResult]:
         identities = request.members
         if version < 3:
             identities = [MemberIdentity(member_id=request.member_id)]
@@ -443,7 +453,7 @@ class Membership:
     def _leave(self, group: Group, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id
         if identity.group_instance_id is not None and member_id == NO_MEMBER:
-            # By its instance id alone, as an administrator removes a static member.
+            # By its instance id alone, as administrators remove static members.
             member_id = group.static_members.get(identity.group_instance_id, NO_MEMBER)
         if member_id in group.pending_members:
             group.pending_members.discard(member_id)
@@ -465,13 +475,13 @@ class Membership:
             member.answer_sync(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def forget(self, group: Group) -> None:
-        """A group was deleted: nothing of it shall go off any more."""
+        """A group was deleted: cancel its timers."""
         group.transition_to(GroupState.DEAD, self._now_ms())
         for key in ("join", "sync", *group.pending_members):
             self._timers.cancel((group.group_id, key))
 
     def abandon(self) -> None:
-        """All groups are gone: whoever waits for an answer gets one, and looks for the coordinator again."""
+        """All groups are gone: answer everyone who waits, so that clients look for the coordinator again."""
         for member in [member for group in self._groups.values() for member in group.members.values()]:
             if member.answer_join is not None:
                 member.answer_join(join_error(ErrorCode.NOT_COORDINATOR, member.member_id))

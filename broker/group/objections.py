@@ -1,15 +1,15 @@
-"""Why a group does not do what it is asked to: Kafka's error for each reason, and NONE if there is none."""
+"""Why a group refuses a request: Kafka's error for each reason, or NONE."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from broker.group.answers import protocols_of
-from broker.group.group import Group
-from broker.group.states import GroupState
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.sync_group import SyncGroupRequest
+from barnabas.broker.group.group import Group
+from barnabas.broker.group.responses import protocols_of
+from barnabas.broker.group.states import GroupState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
 
 class GroupSettings(Protocol):
@@ -43,9 +43,12 @@ def objection_to_generation(group: Group, member_id: str, instance_id: str | Non
 
 
 def objection_to_joining_any(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
-    """Whatever the group."""
+    """Checks that do not depend on the group."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
+    if len({protocol.name for protocol in request.protocols}) < len(request.protocols):
+        # Kafka lets it in, and then counts this member twice among those that know the protocol: no group comes of it.
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     in_bounds = shortest <= request.session_timeout_ms <= longest
     return ErrorCode.NONE if in_bounds else ErrorCode.INVALID_SESSION_TIMEOUT
@@ -60,11 +63,11 @@ def objection_to_joining(group: Group, request: JoinGroupRequest, settings: Grou
 
 
 def _is_full(group: Group, request: JoinGroupRequest, settings: GroupSettings) -> bool:
-    """Members that are there already may stay, even after the limit was lowered."""
+    """Existing members may stay, even after the limit was lowered."""
     limit = settings.group_max_size
     member = group.members.get(request.member_id)
     if group.is_in(GroupState.PREPARING_REBALANCE):
-        # Kafka counts those who have joined: whoever rejoins too late makes room for others.
+        # Kafka counts members that have joined: one that rejoins too late makes room for others.
         if member is not None and member.answer_join is not None:
             return False
         return sum(1 for m in group.members.values() if m.answer_join) >= limit
@@ -90,8 +93,8 @@ def objection_to_sync(group: Group | None, request: SyncGroupRequest) -> ErrorCo
 def objection_to_commit(group: Group | None, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
     """Why a group's offsets may not be committed by this client.
 
-    Without a group or member it is an administrator, or a consumer that assigns its partitions itself: it may, as long
-    as no members do.
+    Without a group or member it is an administrator or a consumer that assigns its own partitions: it may commit as
+    long as the group has no members.
     """
     if group is None:
         return ErrorCode.NONE if generation < 0 else ErrorCode.GROUP_ID_NOT_FOUND
@@ -111,7 +114,7 @@ def objection_to_commit(group: Group | None, member_id: str, instance_id: str | 
 def objection_to_transactional_commit(
     group: Group | None, member_id: str, instance_id: str | None, generation: int
 ) -> ErrorCode:
-    """Producers that do not say for which member they commit are let through: older ones do not know it."""
+    """Producers that do not name a member are accepted: older ones cannot."""
     if group is None:
         return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if group.is_in(GroupState.DEAD):

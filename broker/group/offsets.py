@@ -5,34 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.group.group import Group
-from broker.group.pending_offsets import PendingOffsets
-from broker.group.records import CommittedOffset, Partition, offset_record
-from broker.group.states import GroupState
-from broker.group.subscription import subscribed_topics
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.group import Group
+from barnabas.broker.group.pending_offsets import PendingOffsets
+from barnabas.broker.group.records import CommittedOffset, offset_record
+from barnabas.broker.group.states import GroupState
+from barnabas.broker.group.subscription import subscribed_topics
+from barnabas.protocol.topic_partition import TopicPartition
 
-_NONE: Final[Mapping[Partition, CommittedOffset]] = {}
+_NONE: Final[Mapping[TopicPartition, CommittedOffset]] = {}
 
 
 class Offsets:
-    """Of the groups of one coordinator partition. Only `replay` changes them."""
+    """The offsets of one coordinator partition. Only `replay` changes them."""
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[Partition, CommittedOffset]] = {}
+        self._by_group: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self.pending = PendingOffsets()
 
-    def of_group(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
+    def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         return self._by_group.get(group_id, _NONE)
 
     def replay(
         self,
         group_id: str,
-        partition: Partition,
+        partition: TopicPartition,
         committed: CommittedOffset | None,
         producer_id: int | None = None,
     ) -> None:
-        """An offset, or that there is none any more; with a producer, one that waits for the end of its transaction."""
+        """An offset or its deletion; with a producer, one that waits for the end of its transaction."""
         if committed is None:
             self.pending.forget(group_id, partition)
             offsets = self._by_group.get(group_id)
@@ -48,8 +49,8 @@ class Offsets:
         for group_id, partition, offset in self.pending.end(producer_id, committed):
             self._by_group.setdefault(group_id, {})[partition] = offset
 
-    def tombstones(self, group_id: str, partitions: Iterable[Partition]) -> list[CoordinatorRecord]:
-        """What deletes these offsets, of those that there are."""
+    def tombstones(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[CoordinatorRecord]:
+        """Tombstones for those of these offsets that exist."""
         known, pending = self.of_group(group_id), self.pending.of_group(group_id)
         return [
             offset_record(group_id, *partition, None)
@@ -58,7 +59,7 @@ class Offsets:
         ]
 
     def of_topics(self, topics: Collection[str]) -> list[CoordinatorRecord]:
-        """What deletes all offsets of topics that are no more."""
+        """Tombstones for all offsets of deleted topics."""
         known = [
             (group_id, partition)
             for group_id, offsets in self._by_group.items()
@@ -68,11 +69,11 @@ class Offsets:
         gone = dict.fromkeys([*known, *self.pending.of_topics(topics)])
         return [offset_record(group_id, *partition, None) for group_id, partition in gone]
 
-    def expired(self, group: Group, now_ms: int, kept_ms: int) -> list[Partition]:
-        """Whose time is over. What a transaction may still change is not.
+    def expired(self, group: Group, now_ms: int, kept_ms: int) -> list[TopicPartition]:
+        """The expired offsets. An offset that an open transaction may change does not expire.
 
-        Offsets of a group with members stay, except of topics that it no longer reads. Others expire some time after
-        the group became empty, or, if they never had to do with members, after they were committed.
+        Offsets of a group with members stay, except for topics that it no longer reads. Others expire some time after
+        the group became empty or, if the group never had members, after they were committed.
         """
         offsets = self.of_group(group.group_id)
         pending = self.pending.of_group(group.group_id)
@@ -91,8 +92,11 @@ class Offsets:
 
 
 def _older(
-    offsets: Mapping[Partition, CommittedOffset], now_ms: int, since: Callable[[CommittedOffset], int], kept_ms: int
-) -> list[Partition]:
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    now_ms: int,
+    since: Callable[[CommittedOffset], int],
+    kept_ms: int,
+) -> list[TopicPartition]:
     return [
         partition
         for partition, committed in offsets.items()

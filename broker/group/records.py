@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.group.group import Group
-from protocol.decoder import decode
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.group_records import (
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.group import Group
+from barnabas.protocol.decoder import decode
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from protocol.schema import ZERO_UUID
-
-Partition = tuple[str, int]  # a topic's name, and which of its partitions
+from barnabas.protocol.schema import ZERO_UUID
 
 _OFFSET_KEY: Final = b"\0\1"
 _LEGACY_OFFSET_KEY: Final = b"\0\0"
@@ -96,7 +94,7 @@ def group_key(group_id: str) -> bytes:
 
 
 def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
-    """What a record is about; None if it is of a kind that is not known here, which is passed over."""
+    """The decoded key; None for an unknown kind, which is skipped."""
     kind = key[:2]
     if kind in (_OFFSET_KEY, _LEGACY_OFFSET_KEY):
         return decode(OffsetCommitKey, 0, key[2:])

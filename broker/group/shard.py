@@ -1,39 +1,39 @@
-"""The groups of one partition of __consumer_offsets: their members, their offsets, and what is asked about them."""
+"""The groups of one partition of __consumer_offsets: their members, their offsets, and queries about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from broker.coordinator.decision import NOTHING_TO_DO, CoordinatorRecord, Decision, ProducerIdAndEpoch
-from broker.coordinator.timers import Timers
-from broker.coordinator.transactional import InTransaction, TransactionEnd
-from broker.group.group import Group
-from broker.group.member import Member
-from broker.group.membership import Membership
-from broker.group.objections import GroupSettings, objection_to_commit, objection_to_transactional_commit
-from broker.group.offsets import Offsets
-from broker.group.records import (
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult, ProducerIdAndEpoch
+from barnabas.broker.coordinator.timers import Timers
+from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
+from barnabas.broker.group.group import Group
+from barnabas.broker.group.member import Member
+from barnabas.broker.group.membership import Membership
+from barnabas.broker.group.objections import GroupSettings, objection_to_commit, objection_to_transactional_commit
+from barnabas.broker.group.offsets import Offsets
+from barnabas.broker.group.records import (
     CommittedOffset,
-    Partition,
     group_tombstone,
     offset_record,
     read_group,
     read_key,
     read_offset,
 )
-from broker.group.states import GroupState
-from broker.group.subscription import subscribed_topics
-from protocol.errors import ErrorCode
-from protocol.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
-from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from protocol.messages.list_groups import ListedGroup
+from barnabas.broker.group.states import GroupState
+from barnabas.broker.group.subscription import subscribed_topics
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from barnabas.protocol.messages.list_groups import ListedGroup
+from barnabas.protocol.topic_partition import TopicPartition
 
 # A record, read: what it is about, and what it says.
 ReadRecord = tuple[OffsetCommitKey | GroupMetadataKey, CommittedOffset | GroupMetadataValue | None]
 
 
 def read_record(record: CoordinatorRecord) -> ReadRecord | None:
-    """Read a record; None if it is of a kind that is not known here. Touches no state, so any thread may do it."""
+    """Decode a record; None for an unknown kind. Touches no state, so any thread may do it."""
     key = read_key(record.key)
     if key is None:
         return None
@@ -47,13 +47,14 @@ class GroupShard:
         self,
         settings: GroupSettings,
         timers: Timers,
-        carry_out: Callable[[Decision], None],
+        carry_out: Callable[[CoordinatorResult], None],
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.membership = Membership(self.groups, settings, timers, carry_out, now_ms, new_id)
+        self._timers = timers
         self._now_ms = now_ms
         self._is_loaded = False
 
@@ -71,9 +72,9 @@ class GroupShard:
         key, value = read
         if isinstance(key, OffsetCommitKey):
             if value is not None and key.group not in self.groups:
-                # Of a consumer that assigns its partitions itself: a group without members.
+                # From a consumer that assigns its own partitions: a group without members.
                 self.groups[key.group] = Group(key.group, self._now_ms())
-            self.offsets.replay(key.group, (key.topic, key.partition), value, producer_id)  # type: ignore[arg-type]
+            self.offsets.replay(key.group, TopicPartition(key.topic, key.partition), value, producer_id)  # type: ignore[arg-type]
         elif isinstance(value, GroupMetadataValue):
             self._replay_group(key.group, value)
         else:
@@ -82,7 +83,7 @@ class GroupShard:
                 self.membership.forget(group)
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue) -> None:
-        """For a group that is alive, this brings the assignments; for one that is being loaded, everything."""
+        """For a live group, this brings the assignments; for one that is being loaded, everything."""
         if not self._is_loaded:
             self.groups[group_id] = _load(group_id, value)
             return
@@ -92,11 +93,12 @@ class GroupShard:
                 members[found.member_id].assignment = found.assignment
 
     def loaded(self) -> None:
-        """All records have been replayed: from now on members must be heard."""
+        """All records have been replayed: from now on members must send heartbeats."""
         self._is_loaded = True
         self.membership.watch_all()
 
     def unloaded(self) -> None:
+        self._timers.close()
         self.membership.abandon()
 
     # --- offsets ---
@@ -107,14 +109,13 @@ class GroupShard:
         member_id: str,
         instance_id: str | None,
         generation: int,
-        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
         done: Callable[[ErrorCode], None],
-    ) -> Decision:
+    ) -> CoordinatorResult:
         group = self.groups.get(group_id)
         error = objection_to_commit(group, member_id, instance_id, generation)
         if error:
-            done(error)
-            return NOTHING_TO_DO
+            return CoordinatorResult(done=done, error=error, key=group_id)
         if group is not None and member_id in group.members:
             self.membership.heard(group, group.members[member_id])
         return _commit(group_id, offsets, done)
@@ -126,20 +127,19 @@ class GroupShard:
         instance_id: str | None,
         generation: int,
         producer: ProducerIdAndEpoch,
-        offsets: Sequence[tuple[Partition, CommittedOffset]],
+        offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
         done: Callable[[ErrorCode], None],
-    ) -> Decision:
-        """These hold when the producer's transaction is committed. Whoever vouches for it comes before."""
+    ) -> CoordinatorResult:
+        """These become valid when the producer's transaction is committed, which has been verified before."""
         error = objection_to_transactional_commit(self.groups.get(group_id), member_id, instance_id, generation)
         if error:
-            done(error)
-            return NOTHING_TO_DO
+            return CoordinatorResult(done=done, error=error, key=group_id)
         return _commit(group_id, offsets, done)._replace(producer=producer)
 
     def delete_offsets(
-        self, group_id: str, partitions: Sequence[Partition]
-    ) -> tuple[ErrorCode, dict[Partition, ErrorCode], Decision]:
-        """Delete offsets of partitions that the group does not read. Errors: of the whole, and of single partitions."""
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode], CoordinatorResult]:
+        """Delete offsets of partitions that the group does not read. Returns one error for the whole and one each."""
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND, {}, NOTHING_TO_DO
@@ -150,42 +150,29 @@ class GroupShard:
             read = subscribed_topics(group)
         errors = {
             partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            if read is None or partition[0] in read  # of consumers that do not say what they read, all might be
+            if read is None or partition[0] in read  # consumers that do not say what they read might read anything
             else ErrorCode.NONE
             for partition in partitions
         }
         deleted = [partition for partition, error in errors.items() if not error]
-        return ErrorCode.NONE, errors, Decision(self.offsets.tombstones(group_id, deleted))
+        return ErrorCode.NONE, errors, CoordinatorResult(self.offsets.tombstones(group_id, deleted), key=group_id)
 
     def forget_topics(self, topics: Collection[str]) -> Sequence[CoordinatorRecord]:
-        """What deletes all offsets of topics that are no more."""
+        """Tombstones for all offsets of deleted topics."""
         return self.offsets.of_topics(topics)
 
-    def expire(self, kept_ms: int) -> Sequence[CoordinatorRecord]:
-        """What deletes offsets whose time is over, and groups that have nothing left."""
-        now_ms = self._now_ms()
-        records: list[CoordinatorRecord] = []
-        for group_id, group in self.groups.items():
-            expired = self.offsets.expired(group, now_ms, kept_ms)
-            records += self.offsets.tombstones(group_id, expired)
-            all_expired = len(expired) == len(self.offsets.of_group(group_id))
-            all_expired = all_expired and not self.offsets.pending.of_group(group_id)
-            if all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
-                records.append(group_tombstone(group_id))
+    def expire(self, group_id: str, kept_ms: int) -> Sequence[CoordinatorRecord]:
+        """Tombstones for a group's expired offsets, and for the group if nothing is left."""
+        group = self.groups[group_id]
+        expired = self.offsets.expired(group, self._now_ms(), kept_ms)
+        records = self.offsets.tombstones(group_id, expired)
+        all_expired = len(expired) == len(self.offsets.of_group(group_id))
+        all_expired = all_expired and not self.offsets.pending.of_group(group_id)
+        if all_expired and group.is_in(GroupState.EMPTY) and not group.pending_members:
+            records.append(group_tombstone(group_id))
         return records
 
     # --- groups ---
-
-    def list_groups(self) -> list[ListedGroup]:
-        return [
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type="classic",
-            )
-            for group in self.groups.values()
-        ]
 
     def describe(self, group_id: str) -> DescribedGroup | None:
         group = self.groups.get(group_id)
@@ -200,25 +187,34 @@ class GroupShard:
             members=[_describe(member, group.protocol if stable else None) for member in group.members.values()],
         )
 
-    def delete_group(self, group_id: str, done: Callable[[ErrorCode], None]) -> Decision:
+    def delete_group(self, group_id: str, done: Callable[[ErrorCode], None]) -> CoordinatorResult:
         group = self.groups.get(group_id)
         if group is None or not group.is_in(GroupState.EMPTY):
-            done(ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP)
-            return NOTHING_TO_DO
+            error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
+            return CoordinatorResult(done=done, error=error, key=group_id)
         known = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.pending.of_group(group_id)])
         offsets = self.offsets.tombstones(group_id, known)
-        return Decision([*offsets, group_tombstone(group_id)], done)
+        return CoordinatorResult([*offsets, group_tombstone(group_id)], done, key=group_id)
+
+
+def listing(group: Group) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state.value,
+        group_type="classic",
+    )
 
 
 def _commit(
-    group_id: str, offsets: Sequence[tuple[Partition, CommittedOffset]], done: Callable[[ErrorCode], None]
-) -> Decision:
+    group_id: str, offsets: Sequence[tuple[TopicPartition, CommittedOffset]], done: Callable[[ErrorCode], None]
+) -> CoordinatorResult:
     records = [offset_record(group_id, *partition, offset) for partition, offset in offsets]
 
     def committed(error: ErrorCode) -> None:
         done(ErrorCode.INVALID_COMMIT_OFFSET_SIZE if error == ErrorCode.MESSAGE_TOO_LARGE else error)
 
-    return Decision(records, committed)
+    return CoordinatorResult(records, committed, key=group_id)
 
 
 def _load(group_id: str, value: GroupMetadataValue) -> Group:
@@ -226,7 +222,7 @@ def _load(group_id: str, value: GroupMetadataValue) -> Group:
     group.generation = value.generation
     group.protocol_type = value.protocol_type or None
     group.protocol = value.protocol
-    for found in value.members:
+    for found in {member.member_id: member for member in value.members}.values():
         group.add(
             Member(
                 found.member_id,
@@ -241,14 +237,15 @@ def _load(group_id: str, value: GroupMetadataValue) -> Group:
                 assignment=found.assignment,
             )
         )
-    group.leader_id = value.leader
+    if value.leader in group.members:
+        group.leader_id = value.leader
     if group.members:
         group.state = GroupState.STABLE
     return group
 
 
 def _describe(member: Member, protocol: str | None) -> DescribedGroupMember:
-    """The subscription is told only of a stable group: before, it is not settled by which protocol it counts."""
+    """Only a stable group shows subscriptions: before that, the protocol is not decided."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,

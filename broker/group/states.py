@@ -1,4 +1,4 @@
-"""The states of a group, and which may follow which."""
+"""The states of a group and their transitions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GroupState(Enum):
     """
 
     DEAD = "Dead"
-    """Gone; whoever still holds it gets an error and asks again for the coordinator."""
+    """Gone; clients get an error and look for the coordinator again."""
 
 
 _MAY_FOLLOW: Final[dict[GroupState, frozenset[GroupState]]] = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from broker.group.group import Group
-from protocol.consumer_protocol import ConsumerProtocolSubscription, read_with_version
-from protocol.errors import ProtocolError
+from barnabas.broker.group.group import Group
+from barnabas.protocol.consumer_protocol import ConsumerProtocolSubscription, read_with_version
+from barnabas.protocol.errors import ProtocolError
 
 
 def subscribed_topics(group: Group) -> Collection[str] | None:
-    """The topics that the members read; None if they do not say so in a way that is known here."""
+    """The topics that the members read; None if their subscriptions cannot be decoded."""
     if group.protocol_type != "consumer":
         return None
     topics: set[str] = set()
@@ -23,7 +23,7 @@ def subscribed_topics(group: Group) -> Collection[str] | None:
 
 
 def topics_of(subscription: bytes) -> list[str] | None:
-    """None if it is no consumer's subscription."""
+    """None if it is not a consumer's subscription."""
     try:
         return read_with_version(ConsumerProtocolSubscription, subscription).topics
     except ProtocolError:

@@ -2,19 +2,22 @@
 
 Up to version 3 a producer sends it for one transaction. Versions 4 and 5 are for brokers, which ask about several at
 once, and may only want to know whether the partitions are part of a transaction (verify only). If one partition of a
-transaction does not exist, none is added. Up to version 1 a fenced producer is told INVALID_PRODUCER_EPOCH.
+transaction does not exist, none is added. Up to version 1 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.controller.topic_names import is_internal
-from broker.server.request import Request
-from broker.transaction.metadata import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.add_partitions_to_txn import (
+from barnabas.broker.controller.topic_names import is_internal
+from barnabas.broker.internal_topics import TRANSACTION_STATE
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -23,17 +26,20 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
-Errors = dict[TopicPartition, ErrorCode]
+Errors = Mapping[TopicPartition, ErrorCode]
 
 
-def handle(broker: Broker, request: Request, message: AddPartitionsToTxnRequest) -> None:
+def handle(broker: Broker, request: Request, message: AddPartitionsToTxnRequest) -> Steps[None]:
     if request.version >= 4:
-        _Batch(broker, request, message.transactions)
-        return
+        if not request.access.cluster(AclOperation.CLUSTER_ACTION):
+            request.answer(AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+            return None
+        return (yield from _add_several(broker, request, message.transactions))
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=message.v3_and_below_transactional_id,
         producer_id=message.v3_and_below_producer_id,
@@ -42,55 +48,77 @@ def handle(broker: Broker, request: Request, message: AddPartitionsToTxnRequest)
     )
 
     def done(errors: Errors) -> None:
-        for partition, error in errors.items():
-            if error == ErrorCode.PRODUCER_FENCED and request.version < 2:
-                errors[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
-        results = _results(transaction.topics, errors)
-        request.answer(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
+        broker.server.dispatcher.go_on(request, answer(errors))
 
-    _add(broker, request.version, transaction, done)
+    def answer(errors: Errors) -> Steps[AddPartitionsToTxnResponse]:
+        if request.version < 2:
+            errors = {partition: _before_version_2(error) for partition, error in errors.items()}
+        results = yield from _results(transaction.topics, errors)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
+
+    if not request.access.transactional_id(AclOperation.WRITE, transaction.transactional_id):
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        done({TopicPartition(topic.name, index): error for topic in transaction.topics for index in topic.partitions})
+        return None
+    return (yield from _add(broker, request, transaction, done))
 
 
-class _Batch:
-    """Several transactions in one request, until all of them are answered."""
+def _add_several(
+    broker: Broker, request: Request, transactions: Sequence[AddPartitionsToTxnTransaction]
+) -> Steps[None]:
+    """Several transactions in one request, which is answered when all of them are."""
+    found: list[Errors] = [{} for _ in transactions]
+    left = 1  # and one more for each transaction
 
-    def __init__(self, broker: Broker, request: Request, transactions: Sequence[AddPartitionsToTxnTransaction]) -> None:
-        self._request = request
-        self._results = [
-            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=[]) for each in transactions
-        ]
-        self._left = len(transactions) + 1
-        for each, result in zip(transactions, self._results, strict=True):
-            self._begin(broker, each, result)
-        self._one_is_done()
+    def done(place: int, errors: Errors) -> None:
+        found[place] = errors
+        one_is_done()
 
-    def _begin(
-        self, broker: Broker, transaction: AddPartitionsToTxnTransaction, result: AddPartitionsToTxnResult
-    ) -> None:
-        def done(errors: Errors) -> None:
-            result.topic_results = _results(transaction.topics, errors)
-            self._one_is_done()
+    def one_is_done() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            broker.server.dispatcher.go_on(request, answer())
 
-        _add(broker, self._request.version, transaction, done)
+    def answer() -> Steps[AddPartitionsToTxnResponse]:
+        results = []
+        for each, errors in zip(transactions, found, strict=True):
+            topic_results = yield from _results(each.topics, errors)
+            results.append(
+                AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=topic_results)
+            )
+            yield
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
 
-    def _one_is_done(self) -> None:
-        self._left -= 1
-        if not self._left:
-            self._request.answer(AddPartitionsToTxnResponse(results_by_transaction=self._results))
+    for place, each in enumerate(transactions):
+        left += 1
+        yield from _add(broker, request, each, partial(done, place))
+        yield
+    one_is_done()
 
 
 def _add(
-    broker: Broker, version: int, transaction: AddPartitionsToTxnTransaction, done: Callable[[Errors], None]
-) -> None:
-    partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    errors = {partition: _objection(broker, version, partition) for partition in partitions}
-    if any(errors.values()):
+    broker: Broker, request: Request, transaction: AddPartitionsToTxnTransaction, done: Callable[[Errors], None]
+) -> Steps[None]:
+    version, access = request.version, request.access
+    errors: dict[TopicPartition, ErrorCode] = {}
+    refused = False
+    for topic in transaction.topics:
+        allowed = version >= 4 or access.topic(AclOperation.WRITE, topic.name)  # brokers may add any
+        for index in topic.partitions:
+            partition = TopicPartition(topic.name, index)
+            error = _objection(broker, version, partition) if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            errors[partition] = error
+            refused = refused or error != ErrorCode.NONE
+            yield
+    if refused:
         done({partition: error or ErrorCode.OPERATION_NOT_ATTEMPTED for partition, error in errors.items()})
         return
+    partitions = errors.keys()
     transactional_id = transaction.transactional_id
     producer_id, producer_epoch = transaction.producer_id, transaction.producer_epoch
     if transaction.verify_only:
-        done(broker.transactions.verify(transactional_id, producer_id, producer_epoch, partitions))
+        broker.transactions.verify(transactional_id, producer_id, producer_epoch, partitions, done)
         return
     broker.transactions.add_partitions(
         transactional_id,
@@ -102,22 +130,26 @@ def _add(
     )
 
 
+def _before_version_2(error: ErrorCode) -> ErrorCode:
+    return ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED else error
+
+
 def _objection(broker: Broker, version: int, partition: TopicPartition) -> ErrorCode:
     topic, index = partition
-    if version < 4 and is_internal(topic):
+    if topic == TRANSACTION_STATE or (version < 4 and is_internal(topic)):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    exists = broker.replicas.find(topic, index) is not None
+    exists = broker.cluster.partition(topic, index) is not None
     return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _results(topics: Sequence[AddPartitionsToTxnTopic], errors: Errors) -> list[AddPartitionsToTxnTopicResult]:
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=errors[topic.name, index])
-                for index in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
+def _results(topics: Sequence[AddPartitionsToTxnTopic], errors: Errors) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    results = []
+    for topic in topics:
+        partitions = []
+        for index in topic.partitions:
+            error = errors[TopicPartition(topic.name, index)]
+            partitions.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
+            yield
+        results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+        yield
+    return results

@@ -1,16 +1,18 @@
-"""AlterConfigs (key 33): give topics or brokers new settings in place of all that were set for them.
+"""AlterConfigs (key 33): replace all settings that were set for topics or brokers.
 
 All versions say the same; version 2 is flexible. A setting that is not named goes back to its default.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.config import replace_broker_config, replace_topic_config
-from broker.config_resources import Alteration, Outcome, Resource, alter
-from broker.server.request import Request
-from protocol.messages.alter_configs import (
+from barnabas.broker.config import replace_broker_config, replace_topic_config
+from barnabas.broker.config_resources import Alteration, Outcome, Resource, alter
+from barnabas.broker.server.pieces import each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -18,13 +20,13 @@ from protocol.messages.alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 async def handle(broker: Broker, request: Request, message: AlterConfigsRequest) -> AlterConfigsResponse:
-    wanted = [_alteration(broker, resource) for resource in message.resources]
-    outcomes = await alter(broker, wanted, message.validate_only)
-    return AlterConfigsResponse(responses=[_answer(outcome) for outcome in outcomes])
+    wanted = await broker.pieces.result(each(partial(_alteration, broker), message.resources))
+    outcomes = await alter(broker, request.access, wanted, message.validate_only)
+    return AlterConfigsResponse(responses=await broker.pieces.result(each(_answer, outcomes)))
 
 
 def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:

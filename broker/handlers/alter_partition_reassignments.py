@@ -1,17 +1,19 @@
-"""AlterPartitionReassignments (key 45): move partitions to other brokers, or call off such moves.
+"""AlterPartitionReassignments (key 45): move partitions to other brokers, or cancel such moves.
 
-Version 1 can forbid that a move changes how many replicas there are.
+Version 1 can forbid a change of the replication factor.
 """
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from broker.controller.reassignments import Reassignment
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
+from barnabas.broker.controller.reassignments import Reassignment
+from barnabas.broker.controller.results import NOT_CONTROLLER, PartitionResult
+from barnabas.broker.server.pieces import each, parts, spread
+from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
@@ -19,12 +21,19 @@ from protocol.messages.alter_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
+
+_AT_A_TIME: Final = 200
 
 
 async def handle(
     broker: Broker, request: Request, message: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
+    term = broker.controller.term
+    if term is None:
+        return AlterPartitionReassignmentsResponse(
+            error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER, responses=[]
+        )
     if message.timeout_ms <= 0:
         return _timed_out(message)
     wanted = [
@@ -32,27 +41,25 @@ async def handle(
         for topic in message.topics
         for p in topic.partitions
     ]
-    in_order = iter(
-        await broker.controller.alter_partition_reassignments(
-            wanted, allow_replication_factor_change=message.allow_replication_factor_change
+    results: list[PartitionResult] = []
+    async for some in spread(parts(wanted, _AT_A_TIME)):
+        results += await term.alter_partition_reassignments(
+            some, allow_replication_factor_change=message.allow_replication_factor_change
         )
-    )
+    in_order = iter(results)
+    responses = []
+    async for topic in spread(message.topics):
+        of_topic = list(islice(in_order, len(topic.partitions)))
+        partitions = await broker.pieces.result(each(_answer, of_topic))
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=message.allow_replication_factor_change,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(
-                        partition_index=result.partition_index,
-                        error_code=result.error_code,
-                        error_message=result.error_message,
-                    )
-                    for result in islice(in_order, len(topic.partitions))
-                ],
-            )
-            for topic in message.topics
-        ],
+        allow_replication_factor_change=message.allow_replication_factor_change, responses=responses
+    )
+
+
+def _answer(result: PartitionResult) -> ReassignablePartitionResponse:
+    return ReassignablePartitionResponse(
+        partition_index=result.partition_index, error_code=result.error_code, error_message=result.error_message
     )
 
 

@@ -1,13 +1,21 @@
-"""CreatePartitions (key 37): give topics more partitions. All versions say the same; version 2 is flexible."""
+"""CreatePartitions (key 37): give topics more partitions. Only the controller does that.
+
+All versions say the same; version 2 is flexible.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.controller.create_partitions import NewPartitions
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from barnabas.broker.controller.create_partitions import NewPartitions
+from barnabas.broker.controller.results import TopicResult, duplicates
+from barnabas.broker.server.metering import admitted
+from barnabas.broker.server.pieces import each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -15,25 +23,40 @@ from protocol.messages.create_partitions import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 async def handle(broker: Broker, request: Request, message: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    if message.timeout_ms <= 0:
-        timed_out = ErrorCode.REQUEST_TIMED_OUT
-        return CreatePartitionsResponse(
-            results=[CreatePartitionsTopicResult(name=topic.name, error_code=timed_out) for topic in message.topics]
-        )
-    results = await broker.create_partitions(
-        [_wanted(topic) for topic in message.topics], validate_only=message.validate_only
+    term = broker.controller.term
+    if term is None or message.timeout_ms <= 0:
+        error = ErrorCode.NOT_CONTROLLER if term is None else ErrorCode.REQUEST_TIMED_OUT
+        refused = await broker.pieces.result(each(partial(_refused, error), message.topics))
+        return CreatePartitionsResponse(results=refused)
+    access = request.access
+    twice = duplicates(topic.name for topic in message.topics)
+    denied = {
+        topic.name: _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic)
+        for topic in message.topics
+        if topic.name not in twice and not access.topic(AclOperation.ALTER, topic.name)
+    }
+    allowed = [topic for topic in message.topics if topic.name not in denied]
+    wanted = await broker.pieces.result(each(_wanted, allowed))
+    results = await term.create_partitions(
+        wanted,
+        validate_only=message.validate_only,
+        timeout_ms=message.timeout_ms,
+        admit=admitted(request, strict_from_version=3),
     )
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(
-                name=result.name or "", error_code=result.error_code, error_message=result.error_message
-            )
-            for result in results
-        ]
+    return CreatePartitionsResponse(results=[*await broker.pieces.result(each(_answer, results)), *denied.values()])
+
+
+def _refused(error: ErrorCode, topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=topic.name, error_code=error)
+
+
+def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=result.name or "", error_code=result.error_code, error_message=result.error_message
     )
 
 

@@ -1,40 +1,74 @@
-"""CreateTopics (key 19): create topics, or with validate_only say whether they could be.
+"""CreateTopics (key 19): create topics, or with validate_only say whether they could be created.
 
-Version 5 answers with the new topic's size and settings, 7 with its id. With a timeout of 0 or less nothing is created:
-Kafka's controller would not even begin.
+Only the controller does that. Version 5 answers with the new topic's size and settings, 7 with its id. With a timeout
+of 0 or less nothing is created: Kafka's controller would not even start.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.config import TopicConfig
-from broker.controller.create_topics import NewTopic
-from broker.controller.decisions import TopicResult
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from barnabas.broker.config import TopicConfig
+from barnabas.broker.controller.create_topics import NewTopic
+from barnabas.broker.controller.results import TopicResult, duplicates
+from barnabas.broker.security.authorizer import EVERYTHING, Access
+from barnabas.broker.server.metering import admitted
+from barnabas.broker.server.pieces import each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-async def handle(broker: Broker, request: Request, message: CreateTopicsRequest) -> CreateTopicsResponse:
-    if message.timeout_ms <= 0:
-        timed_out = ErrorCode.REQUEST_TIMED_OUT
-        return CreateTopicsResponse(
-            topics=[CreatableTopicResult(name=topic.name, error_code=timed_out) for topic in message.topics]
-        )
-    results = await broker.create_topics(
-        [_wanted(topic) for topic in message.topics], validate_only=message.validate_only
+async def handle(broker: Broker, request: Request | None, message: CreateTopicsRequest) -> CreateTopicsResponse:
+    term = broker.controller.term
+    if term is None or message.timeout_ms <= 0:
+        error = ErrorCode.NOT_CONTROLLER if term is None else ErrorCode.REQUEST_TIMED_OUT
+        return CreateTopicsResponse(topics=await broker.pieces.result(each(partial(_refused, error), message.topics)))
+    access = EVERYTHING if request is None else request.access
+    denied = _not_creatable(access, message.topics)
+    allowed = [topic for topic in message.topics if topic.name not in denied]
+    wanted = await broker.pieces.result(each(_wanted, allowed))
+    results = await term.create_topics(
+        wanted,
+        validate_only=message.validate_only,
+        timeout_ms=message.timeout_ms,
+        admit=admitted(request, strict_from_version=6),
     )
-    return CreateTopicsResponse(topics=[_result(broker, result) for result in results])
+    created = await broker.pieces.result(each(partial(_result, broker, access), results))
+    return CreateTopicsResponse(topics=[*created, *denied.values()])
+
+
+def _not_creatable(access: Access, topics: Sequence[CreatableTopic]) -> dict[str, CreatableTopicResult]:
+    """Those that the client may not create. A topic that is named twice is refused for that."""
+    if access.cluster(AclOperation.CREATE):
+        return {}
+    twice = duplicates(topic.name for topic in topics)
+    return {
+        topic.name: CreatableTopicResult(
+            name=topic.name,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="Authorization failed.",
+        )
+        for topic in topics
+        if topic.name not in twice and not access.topic(AclOperation.CREATE, topic.name)
+    }
+
+
+def _refused(error: ErrorCode, topic: CreatableTopic) -> CreatableTopicResult:
+    return CreatableTopicResult(name=topic.name, error_code=error)
 
 
 def _wanted(topic: CreatableTopic) -> NewTopic:
@@ -47,16 +81,19 @@ def _wanted(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _result(broker: Broker, result: TopicResult) -> CreatableTopicResult:
+def _result(broker: Broker, access: Access, result: TopicResult) -> CreatableTopicResult:
     answer = CreatableTopicResult(
         name=result.name or "",
-        topic_id=result.topic_id,
+        topic_id=ZERO_UUID if result.error_code else result.topic_id,
         error_code=result.error_code,
         error_message=result.error_message,
         num_partitions=result.num_partitions,
         replication_factor=result.replication_factor,
     )
-    if not result.error_code:
+    if not result.error_code and not access.topic(AclOperation.DESCRIBE_CONFIGS, answer.name):
+        answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answer.num_partitions = answer.replication_factor = -1
+    elif not result.error_code:
         config = TopicConfig(result.configs, broker.config)
         answer.configs = [
             CreatableTopicConfigs(

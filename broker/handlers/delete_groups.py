@@ -5,26 +5,36 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: DeleteGroupsRequest) -> None:
-    results = [DeletableGroupResult(group_id=group_id) for group_id in dict.fromkeys(message.groups_names)]
-    left = len(results)
+def handle(broker: Broker, request: Request, message: DeleteGroupsRequest) -> Steps[None]:
+    results: list[DeletableGroupResult] = []
+    left = 1  # and one more for each group
 
-    def done(result: DeletableGroupResult, error: ErrorCode) -> None:
+    def done(result: DeletableGroupResult | None, error: ErrorCode) -> None:
         nonlocal left
-        result.error_code = error
+        if result is not None:
+            result.error_code = error
         left -= 1
         if not left:
-            request.answer(DeleteGroupsResponse(results=results))
+            broker.server.dispatcher.answer(request, DeleteGroupsResponse(results=results))
 
-    if not results:
-        request.answer(DeleteGroupsResponse(results=[]))
-    for result in results:
-        broker.groups.delete_group(result.group_id, partial(done, result))
+    for group_id in dict.fromkeys(message.groups_names):
+        result = DeletableGroupResult(group_id=group_id)
+        results.append(result)
+        left += 1
+        if request.access.group(AclOperation.DELETE, group_id):
+            broker.groups.delete_group(group_id, partial(done, result))
+        else:
+            done(result, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        yield
+    done(None, ErrorCode.NONE)
+    return None

@@ -1,21 +1,25 @@
 """DescribeCluster (key 60): the brokers, the controller and the cluster's id.
 
-Version 1 can ask for controllers instead of brokers, which is not a broker's to answer. Version 2 can ask for fenced
-brokers too, of which there are none here.
+Version 1 can ask for controllers instead of brokers, which a broker refuses. Version 2 can also ask for fenced brokers,
+of which there are none here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.endpoints import endpoints_for
-from broker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from barnabas.broker.endpoints import endpoints_for
+from barnabas.broker.security.authorizer import NOT_ASKED
+from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
@@ -33,7 +37,7 @@ def handle(broker: Broker, request: Request, message: DescribeClusterRequest) ->
             for e in endpoints_for(broker, request.connection)
         ],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NOT_ASKED
+            request.access.cluster_operations() if message.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 

@@ -1,20 +1,31 @@
 """DescribeConfigs (key 32): the settings of topics, of this broker, and of all brokers (a broker with an empty name).
 
-Version 1 is the first that is served: it tells where a value comes from, and with include_synonyms what else was said
-about it. Version 3 adds the type of a setting, and with include_documentation what it does. Passwords are never told.
+Version 1 is the first that is served: it has the source of a value, and with include_synonyms the overridden
+values. Version 3 adds the type of a setting, and with include_documentation its description. Passwords are never sent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from broker.config import ConfigEntry, InvalidConfigRequestError, TopicConfig
-from broker.config.resources import ResourceType, describe_client_metrics, describe_group, describe_loggers
-from broker.config_resources import Resource, check_broker_id, check_has_name, check_topic_name, unknown_topic
-from broker.controller.decisions import Refused
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from barnabas.broker.config import ConfigEntry, InvalidConfigRequestError, TopicConfig
+from barnabas.broker.config.resources import ResourceType, describe_client_metrics, describe_group, describe_loggers
+from barnabas.broker.config_resources import (
+    Resource,
+    check_access,
+    check_broker_id,
+    check_has_name,
+    check_topic_name,
+    unknown_topic,
+)
+from barnabas.broker.controller.results import Refused
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -24,21 +35,34 @@ from protocol.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_describe(broker, message, resource) for resource in message.resources])
+def handle(broker: Broker, request: Request, message: DescribeConfigsRequest) -> Steps[DescribeConfigsResponse]:
+    described: dict[Hashable, DescribeConfigsResult] = {}
+    results = []
+    for asked in message.resources:
+        # All settings of a broker are a long answer to a few bytes, so the same question gets the same object.
+        question = (asked.resource_type, asked.resource_name, tuple(asked.configuration_keys or ()))
+        if question not in described:
+            described[question] = _describe(broker, request.access, message, asked)
+        results.append(described[question])
+        yield
+    return DescribeConfigsResponse(results=results)
 
 
-def _describe(broker: Broker, message: DescribeConfigsRequest, asked: DescribeConfigsResource) -> DescribeConfigsResult:
+def _describe(
+    broker: Broker, access: Access, message: DescribeConfigsRequest, asked: DescribeConfigsResource
+) -> DescribeConfigsResult:
     # No names mean all of them, as in Kafka.
     names = set(asked.configuration_keys or ()) or None
     result = DescribeConfigsResult(
         error_message="", resource_type=asked.resource_type, resource_name=asked.resource_name, configs=[]
     )
     try:
-        entries = _entries(broker, Resource(asked.resource_type, asked.resource_name), names)
+        resource = Resource(asked.resource_type, asked.resource_name)
+        check_access(access, AclOperation.DESCRIBE_CONFIGS, resource)
+        entries = _entries(broker, resource, names)
     except Refused as refusal:
         result.error_code, result.error_message = refusal.error_code, refusal.message
     except InvalidConfigRequestError as error:
@@ -55,7 +79,7 @@ def _entries(broker: Broker, resource: Resource, names: set[str] | None) -> list
             image = broker.cluster.topic(resource.name)
             if image is None:
                 raise unknown_topic()
-            return TopicConfig(image.configs, broker.config).describe(names)
+            return TopicConfig.stored(image.configs, broker.config).describe(names)
         case ResourceType.BROKER:
             if not resource.name:
                 return broker.config.describe_cluster_wide(names)

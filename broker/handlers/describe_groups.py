@@ -5,32 +5,40 @@ A group that does not exist is Dead; from version 6 that is an error.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.group.states import GroupState
-from broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.broker.group.states import GroupState
+from barnabas.broker.handlers.settled import when_committed
+from barnabas.broker.security.authorizer import NOT_ASKED
+from barnabas.broker.server.pieces import Steps, each, once
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    operations = GROUP_OPERATIONS if message.include_authorized_operations else NOT_ASKED
-    return DescribeGroupsResponse(
-        groups=[_describe(broker, request.version, group_id, operations) for group_id in message.groups]
-    )
+def handle(broker: Broker, request: Request, message: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse | None]:
+    describe = once(partial(_describe, broker, request, message.include_authorized_operations))
+    response = DescribeGroupsResponse(groups=(yield from each(describe, message.groups)))
+    again = partial(handle, broker, request, message)
+    return when_committed(broker, request, broker.groups, message.groups, response, again)
 
 
-def _describe(broker: Broker, version: int, group_id: str, operations: int) -> DescribedGroup:
-    error = broker.groups.objection(group_id)
+def _describe(broker: Broker, request: Request, with_operations: bool, group_id: str) -> DescribedGroup:
+    access = request.access
+    error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if access.group(AclOperation.DESCRIBE, group_id):
+        error = broker.groups.objection(group_id)
+    operations = access.operations(ResourceType.GROUP, group_id) if with_operations else NOT_ASKED
     described = None if error else broker.groups.shard(group_id).describe(group_id)
     if described is not None:
         described.authorized_operations = operations
         return described
-    if not error and version >= 6:
+    if not error and request.version >= 6:
         error = ErrorCode.GROUP_ID_NOT_FOUND
     return DescribedGroup(
         error_code=error,

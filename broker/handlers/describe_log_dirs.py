@@ -1,20 +1,22 @@
 """DescribeLogDirs (key 35): the data directory, and how much each partition takes of it.
 
-Version 1 is the first that is served; 3 adds an error for the whole answer, 4 how large the disk is, 5 whether the
-directory takes new partitions. Partitions that are not there are left out. No replica is ever behind here, nor on its
-way to another directory.
+Version 1 is the first that is served; 3 adds an error for the whole answer, 4 the size of the disk, 5 whether the
+directory accepts new partitions. Unknown partitions are left out. Replicas here are never behind and never move to
+another directory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from broker.replica.partition import Partition
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.describe_log_dirs import (
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -23,12 +25,13 @@ from protocol.messages.describe_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(broker: Broker, request: Request, message: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in _asked_for(broker, message):
+    for partition in list(broker.replicas) if message.topics is None else (yield from _named(broker, message.topics)):
+        yield
         topics.setdefault(partition.topic, []).append(
             DescribeLogDirsPartition(
                 partition_index=partition.index, partition_size=partition.log.size, offset_lag=0, is_future_key=False
@@ -48,12 +51,14 @@ def handle(broker: Broker, request: Request, message: DescribeLogDirsRequest) ->
     return DescribeLogDirsResponse(results=[result])
 
 
-def _asked_for(broker: Broker, message: DescribeLogDirsRequest) -> Iterator[Partition]:
-    if message.topics is None:
-        yield from broker.replicas
-        return
-    asked = [(topic.topic, index) for topic in message.topics for index in topic.partitions]
-    for name, index in dict.fromkeys(asked):
-        partition = broker.replicas.find(name, index)
-        if partition is not None:
-            yield partition
+def _named(broker: Broker, topics: Sequence[DescribableLogDirTopic]) -> Steps[Collection[Partition]]:
+    """Those of the partitions that are there, each once."""
+    found: dict[Partition, None] = {}
+    for topic in topics:
+        for index in topic.partitions:
+            partition = broker.replicas.find(topic.topic, index)
+            if partition is not None:
+                found[partition] = None
+            yield
+        yield
+    return found

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.controller.topic_names import problem_with_name
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.describe_producers import (
+from barnabas.broker.controller.topic_names import problem_with_name
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import Steps, each, once
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
@@ -16,27 +20,31 @@ from protocol.messages.describe_producers import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_answer(broker, topic.name, index) for index in topic.partition_indexes]
-            )
-            for topic in message.topics
-        ]
-    )
+def handle(broker: Broker, request: Request, message: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
+    topics = []
+    for topic in message.topics:
+        answer = once(partial(_answer, broker, request.access, topic.name))
+        topics.append(TopicResponse(name=topic.name, partitions=(yield from each(answer, topic.partition_indexes))))
+        yield
+    return DescribeProducersResponse(topics=topics)
 
 
-def _answer(broker: Broker, topic: str, index: int) -> PartitionResponse:
+def _answer(broker: Broker, access: Access, topic: str, index: int) -> PartitionResponse:
     problem = problem_with_name(topic)
     if problem:
         return _error(index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if not access.topic(AclOperation.READ, topic):
+        return _error(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     partition = broker.replicas.find(topic, index)
     if partition is None:
-        return _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
+        missing = broker.replicas.missing(topic, index)
+        if missing != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return _error(index, missing, f"There is no partition {topic}-{index}.")
+    if partition is None or partition.leadership is None:
+        return _error(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, f"This broker does not lead {topic}-{index}.")
     producers = partition.log.producer_state.producers
     return PartitionResponse(
         partition_index=index,

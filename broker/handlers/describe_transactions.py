@@ -1,14 +1,23 @@
-"""DescribeTransactions (key 65): what the coordinator knows of transactional ids."""
+"""DescribeTransactions (key 65): what the coordinator knows of transactional ids.
+
+An id that is named twice is answered twice, as by Kafka.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.describe_transactions import (
+from barnabas.broker.handlers.settled import when_committed
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import Steps, each, once
+from barnabas.broker.server.request import Request
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TopicData,
@@ -16,15 +25,23 @@ from protocol.messages.describe_transactions import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(transaction_states=[_describe(broker, id) for id in message.transactional_ids])
+def handle(
+    broker: Broker, request: Request, message: DescribeTransactionsRequest
+) -> Steps[DescribeTransactionsResponse | None]:
+    describe = once(partial(_describe, broker, request.access))
+    ids = message.transactional_ids
+    response = DescribeTransactionsResponse(transaction_states=(yield from each(describe, ids)))
+    again = partial(handle, broker, request, message)
+    return when_committed(broker, request, broker.transactions, ids, response, again)
 
 
-def _describe(broker: Broker, transactional_id: str) -> TransactionState:
-    found = broker.transactions.describe(transactional_id)
+def _describe(broker: Broker, access: Access, transactional_id: str) -> TransactionState:
+    found: TransactionMetadata | ErrorCode = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if access.transactional_id(AclOperation.DESCRIBE, transactional_id):
+        found = broker.transactions.describe(transactional_id)
     if isinstance(found, ErrorCode):
         return TransactionState(
             error_code=found,
@@ -46,5 +63,6 @@ def _describe(broker: Broker, transactional_id: str) -> TransactionState:
         topics=[
             TopicData(topic=topic, partitions=[index for _, index in partitions])
             for topic, partitions in groupby(sorted(found.partitions), key=itemgetter(0))
+            if access.topic(AclOperation.DESCRIBE, topic)
         ],
     )

@@ -1,27 +1,32 @@
-"""ElectLeaders (key 43): elect the preferred leaders of partitions, or from version 1 any that are alive.
+"""ElectLeaders (key 43): elect the preferred leaders of partitions, or from version 1 any live replicas.
 
-Asked for all partitions, the answer names every topic, but only those partitions that did not have the leader that they
-should have. From version 1 there is an error for the whole answer.
+For a request about all partitions, the answer names every topic but only the partitions whose leader had to change.
+From version 1 there is an error for the whole answer.
 """
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from broker.controller import decisions
-from broker.controller.elections import ElectionType
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.elect_leaders import (
+from barnabas.broker.controller import results
+from barnabas.broker.controller.elections import ElectionType
+from barnabas.broker.server.pieces import Steps, each, parts, spread
+from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
+
+_AT_A_TIME: Final = 200
 
 
 async def handle(broker: Broker, request: Request, message: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -34,24 +39,44 @@ async def handle(broker: Broker, request: Request, message: ElectLeadersRequest)
         election_type = ElectionType(message.election_type)
     except ValueError:
         return _refusal(message, ErrorCode.INVALID_REQUEST, f"There is no election type {message.election_type}.")
+    term = broker.controller.term
+    if term is None:
+        return ElectLeadersResponse(replica_election_results=await broker.pieces.result(_not_controller(broker, asked)))
     if asked is None:
-        by_topic: dict[str, list[decisions.PartitionResult]] = {name: [] for name in broker.cluster.topics}
-        for result in await broker.controller.elect_leaders(election_type, None):
+        by_topic: dict[str, list[results.PartitionResult]] = {name: [] for name in term.cluster.topics}
+        for result in await term.elect_leaders(election_type, None):
             by_topic.setdefault(result.topic, []).append(result)
         topics = list(by_topic.items())
     else:
-        partitions = [(topic.topic, index) for topic in asked for index in topic.partitions]
-        in_order = iter(await broker.controller.elect_leaders(election_type, partitions))
+        partitions = [TopicPartition(topic.topic, index) for topic in asked for index in topic.partitions]
+        elected: list[results.PartitionResult] = []
+        async for some in spread(parts(partitions, _AT_A_TIME)):
+            elected += await term.elect_leaders(election_type, some)
+        in_order = iter(elected)
         topics = [(topic.topic, list(islice(in_order, len(topic.partitions)))) for topic in asked]
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(topic=name, partition_result=[_answer(result) for result in results])
-            for name, results in topics
-        ]
-    )
+    answers = []
+    async for name, found in spread(topics):
+        partition_results = await broker.pieces.result(each(_answer, found))
+        answers.append(ReplicaElectionResult(topic=name, partition_result=partition_results))
+    return ElectLeadersResponse(replica_election_results=answers)
 
 
-def _answer(result: decisions.PartitionResult) -> PartitionResult:
+def _not_controller(broker: Broker, asked: list[TopicPartitions] | None) -> Steps[list[ReplicaElectionResult]]:
+    """Who is not the controller says so of each partition, as in Kafka 3.9."""
+    if asked is None:
+        named = [(topic.name, range(len(topic.partitions))) for topic in broker.cluster.topics.values()]
+    else:
+        named = [(topic.topic, topic.partitions) for topic in asked]  # type: ignore[misc]
+    answers = []
+    for name, indexes in named:
+        refused = yield from each(
+            lambda index: PartitionResult(partition_id=index, error_code=ErrorCode.NOT_CONTROLLER), indexes
+        )
+        answers.append(ReplicaElectionResult(topic=name, partition_result=refused))
+    return answers
+
+
+def _answer(result: results.PartitionResult) -> PartitionResult:
     return PartitionResult(
         partition_id=result.partition_index, error_code=result.error_code, error_message=result.error_message
     )

@@ -1,32 +1,45 @@
 """FindCoordinator (key 10): which broker coordinates a group or a transaction.
 
-Version 1 knows other kinds of keys than groups; 4 asks for several at once; 6 for share groups' partitions, which there
-are none of. The topics in which groups and transactions are kept are made when one is first asked for.
+Version 1 adds key types; 4 asks for several keys at once; 6 for partitions of share groups, of which there are none.
+The topics that store groups and transactions are created when a coordinator is first looked up. The coordinator is the
+leader of the key's partition, on whichever broker; while there is none, clients ask again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker.endpoints import BrokerEndpoint, endpoints_for
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.coordinator.key_hash import partition_of
+from barnabas.broker.endpoints import BrokerEndpoint, endpoints_for
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
-_NOBODY: Final = BrokerEndpoint(-1, "", -1, None)
 
 
 async def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    error = await _error(broker, message.key_type)
+    keys = message.coordinator_keys if request.version >= 4 else [message.key]
+    denied = _denied(request.access, message.key_type, keys)
+    coordinators: Sequence[PartitionImage] | ErrorCode = ErrorCode.NONE
+    if not keys or len(denied) < len(set(keys)):
+        coordinators = await _coordinators(broker, message.key_type)
+    endpoints = {endpoint.broker_id: endpoint for endpoint in endpoints_for(broker, request.connection)}
+    answer = partial(_coordinator, coordinators, endpoints, denied)
     if request.version >= 4:
-        keys = message.coordinator_keys
-        return FindCoordinatorResponse(coordinators=[_coordinator(broker, request, key, error) for key in keys])
-    found = _coordinator(broker, request, message.key, error)
+        return FindCoordinatorResponse(coordinators=await broker.pieces.result(each(answer, keys)))
+    found = answer(message.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -36,25 +49,50 @@ async def handle(broker: Broker, request: Request, message: FindCoordinatorReque
     )
 
 
-async def _error(broker: Broker, key_type: int) -> ErrorCode:
+def _denied(access: Access, key_type: int, keys: Sequence[str]) -> dict[str, ErrorCode]:
+    """The groups or transactional ids that the client may not describe."""
     if key_type == _GROUP:
-        return await broker.groups.ensure_topic()
+        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return {key: error for key in keys if not access.group(AclOperation.DESCRIBE, key)}
     if key_type == _TRANSACTION:
-        return await broker.transactions.ensure_topic()
-    return ErrorCode.INVALID_REQUEST
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return {key: error for key in keys if not access.transactional_id(AclOperation.DESCRIBE, key)}
+    return {}
 
 
-def _coordinator(broker: Broker, request: Request, key: str, error: ErrorCode) -> Coordinator:
-    """This broker leads all partitions, so it coordinates everything."""
-    endpoints = endpoints_for(broker, request.connection)
-    endpoint = next((e for e in endpoints if e.broker_id == broker.config.node_id), _NOBODY)
-    if error:
-        endpoint = _NOBODY
+async def _coordinators(broker: Broker, key_type: int) -> Sequence[PartitionImage] | ErrorCode:
+    """The partitions whose leaders coordinate."""
+    if key_type == _GROUP:
+        name, error = CONSUMER_OFFSETS, await broker.groups.ensure_topic()
+    elif key_type == _TRANSACTION:
+        name, error = TRANSACTION_STATE, await broker.transactions.ensure_topic()
+    else:
+        return ErrorCode.INVALID_REQUEST
+    topic = broker.cluster.topic(name)
+    return error or (ErrorCode.COORDINATOR_NOT_AVAILABLE if topic is None else topic.partitions)
+
+
+def _coordinator(
+    partitions: Sequence[PartitionImage] | ErrorCode,
+    endpoints: Mapping[int, BrokerEndpoint],
+    denied: Mapping[str, ErrorCode],
+    key: str,
+) -> Coordinator:
+    endpoint: BrokerEndpoint | None = None
+    error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if key in denied:
+        error = denied[key]
+    elif isinstance(partitions, ErrorCode):
+        error = partitions
+    else:
+        endpoint = endpoints.get(partitions[partition_of(key, len(partitions))].leader_id)
+    if endpoint is None:
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.name)
     return Coordinator(
         key=key,
         node_id=endpoint.broker_id,
         host=endpoint.host,
         port=endpoint.port,
-        error_code=error,
-        error_message=error.name if error else None,
+        error_code=ErrorCode.NONE,
+        error_message=None,
     )

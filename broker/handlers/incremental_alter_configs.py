@@ -5,12 +5,14 @@ Both versions say the same; version 1 is flexible.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.config import Operation, OperationKind, alter_broker_config, alter_topic_config
-from broker.config_resources import Alteration, Outcome, Resource, alter
-from broker.server.request import Request
-from protocol.messages.incremental_alter_configs import (
+from barnabas.broker.config import Operation, OperationKind, alter_broker_config, alter_topic_config
+from barnabas.broker.config_resources import Alteration, Outcome, Resource, alter
+from barnabas.broker.server.pieces import each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -18,15 +20,15 @@ from protocol.messages.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 async def handle(
     broker: Broker, request: Request, message: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    wanted = [_alteration(broker, resource) for resource in message.resources]
-    outcomes = await alter(broker, wanted, message.validate_only)
-    return IncrementalAlterConfigsResponse(responses=[_answer(outcome) for outcome in outcomes])
+    wanted = await broker.pieces.result(each(partial(_alteration, broker), message.resources))
+    outcomes = await alter(broker, request.access, wanted, message.validate_only)
+    return IncrementalAlterConfigsResponse(responses=await broker.pieces.result(each(_answer, outcomes)))
 
 
 def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:

@@ -1,28 +1,51 @@
 """InitProducerId (key 22): an id and epoch for an idempotent or transactional producer.
 
 A producer without a transactional id gets a new id at epoch 0, whatever it had before. One with a transactional id gets
-that one's producer id with the next epoch, and whoever had it before is fenced; what that has left open is aborted
-first. From version 3 a producer may name the id and epoch that it has, but not one without the other: it goes on after
-an error, unless another has come meanwhile. Up to version 3 a fenced one is told INVALID_PRODUCER_EPOCH. Version 6
-(two-phase commit) is not stable in Kafka and not served.
+that id's producer id with the next epoch, and the previous owner is fenced; its open transaction is aborted first. From
+version 3 a producer may name both the id and the epoch that it has, to continue after an error unless another producer
+has started meanwhile. Up to version 3 a fenced one gets INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit) is not
+stable in Kafka and not served.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.request import Request
+from barnabas.broker.transaction.producer_ids import ProducerIdsUnavailable
+from barnabas.protocol.acls import AclOperation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 async def handle(broker: Broker, request: Request, message: InitProducerIdRequest) -> InitProducerIdResponse | None:
+    denied = _denial(request.access, message.transactional_id)
+    if denied:
+        return InitProducerIdResponse(error_code=denied, producer_epoch=NO_PRODUCER_EPOCH)
     if (message.producer_id == NO_PRODUCER_ID) != (message.producer_epoch == NO_PRODUCER_EPOCH):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NO_PRODUCER_EPOCH)
+    try:
+        return await _init(broker, request, message)
+    except ProducerIdsUnavailable:  # clients retry
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return InitProducerIdResponse(error_code=error, producer_epoch=NO_PRODUCER_EPOCH)
+
+
+def _denial(access: Access, transactional_id: str | None) -> ErrorCode:
+    """Why somebody may not have a producer id. Without a transactional id, who may write somewhere may have one."""
+    if transactional_id is not None:
+        allowed = access.transactional_id(AclOperation.WRITE, transactional_id)
+        return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    allowed = access.cluster(AclOperation.IDEMPOTENT_WRITE) or access.some(AclOperation.WRITE, ResourceType.TOPIC)
+    return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+async def _init(broker: Broker, request: Request, message: InitProducerIdRequest) -> InitProducerIdResponse | None:
     if message.transactional_id is None:
         return InitProducerIdResponse(producer_id=await broker.producer_ids.next(), producer_epoch=0)
 

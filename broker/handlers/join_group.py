@@ -1,19 +1,22 @@
 """JoinGroup (key 11): join a classic group and wait for its next generation.
 
-Version 1 adds the rebalance timeout; from 4 a new member first gets its id; 5 brings static members; 7 tells the
-protocol's type; 8 takes a reason; 9 lets a static leader that comes back skip the assignment.
+Version 1 adds the rebalance timeout; from 4 a new member first gets its id; 5 adds static members; 7 the protocol
+type; 8 a reason; 9 lets a static leader that rejoins skip the assignment.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.group.membership import ClientInfo
-from broker.server.request import Request
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.broker.group.membership import ClientInfo
+from barnabas.broker.group.responses import join_error
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 def handle(broker: Broker, request: Request, message: JoinGroupRequest) -> None:
@@ -24,4 +27,7 @@ def handle(broker: Broker, request: Request, message: JoinGroupRequest) -> None:
             response.protocol_name = ""
         request.answer(response)
 
-    broker.groups.join(message, client, answer)
+    if request.access.group(AclOperation.READ, message.group_id):
+        broker.groups.join(message, client, answer)
+    else:
+        answer(join_error(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""))

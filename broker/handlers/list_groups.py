@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.broker.group.shard import listing
+from barnabas.broker.handlers.settled import when_committed
+from barnabas.broker.server.pieces import Steps, each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> ListGroupsResponse:
-    groups = broker.groups.list_groups()
-    if isinstance(groups, ErrorCode):
-        return ListGroupsResponse(error_code=groups, groups=[])
-    states = {state.lower() for state in message.states_filter}
-    types = {kind.lower() for kind in message.types_filter}
-    return ListGroupsResponse(
-        groups=[
-            group
-            for group in groups
-            if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
-        ]
-    )
+def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Steps[ListGroupsResponse | None]:
+    if broker.groups.is_loading:
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
+    states = set((yield from each(str.lower, message.states_filter)))
+    types = set((yield from each(str.lower, message.types_filter)))
+    access = request.access
+    all_groups = access.cluster(AclOperation.DESCRIBE)
+    groups = []
+    for shard in list(broker.groups.shards):
+        for group in list(shard.groups.values()):
+            listed = listing(group)
+            if not all_groups and not access.group(AclOperation.DESCRIBE, listed.group_id):
+                continue
+            if (not states or listed.group_state.lower() in states) and (not types or listed.group_type in types):
+                groups.append(listed)
+            yield
+    response = ListGroupsResponse(groups=groups)
+    return when_committed(broker, request, broker.groups, None, response, partial(handle, broker, request, message))

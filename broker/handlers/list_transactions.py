@@ -7,19 +7,29 @@ a pattern that the whole id must match.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.patterns import InvalidPattern, matcher
-from broker.server.request import Request
-from broker.transaction.states import BY_LABEL
-from protocol.errors import ErrorCode
-from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
+from barnabas.broker.handlers.settled import when_committed
+from barnabas.broker.patterns import InvalidPattern, matcher
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.broker.transaction.states import BY_LABEL
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -> ListTransactionsResponse:
+def handle(
+    broker: Broker, request: Request, message: ListTransactionsRequest
+) -> Steps[ListTransactionsResponse | None]:
     unknown = [label for label in message.state_filters if label not in BY_LABEL]
     found = broker.transactions.all_transactions()
     if isinstance(found, ErrorCode):
@@ -35,21 +45,27 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
     labels = set(message.state_filters)
     producer_ids = set(message.producer_id_filters)
     started_before = None if message.duration_filter < 0 else broker.clock.now_ms() - message.duration_filter
-    return ListTransactionsResponse(
-        unknown_state_filters=unknown,
-        transaction_states=[
-            TransactionState(
-                transactional_id=each.transactional_id,
-                producer_id=each.producer_id,
-                transaction_state=each.state.label,
-            )
-            for each in found
-            if (not labels or each.state.label in labels)
+    access = request.access
+    states = []
+    for each in list(found):
+        if (
+            (not labels or each.state.label in labels)
             and (not producer_ids or each.producer_id in producer_ids)
             and (started_before is None or each.start_ms < started_before)
             and matches(each.transactional_id)
-        ],
-    )
+            and access.transactional_id(AclOperation.DESCRIBE, each.transactional_id)
+        ):
+            states.append(
+                TransactionState(
+                    transactional_id=each.transactional_id,
+                    producer_id=each.producer_id,
+                    transaction_state=each.state.label,
+                )
+            )
+        yield
+    response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=states)
+    again = partial(handle, broker, request, message)
+    return when_committed(broker, request, broker.transactions, None, response, again)
 
 
 def _any(transactional_id: str) -> bool:

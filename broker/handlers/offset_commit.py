@@ -1,37 +1,55 @@
 """OffsetCommit (key 8): commit how far a group has read.
 
 Up to version 4 a client may say for how long its offsets are kept; 6 adds leader epochs; 7 static members; 10 names
-topics by id. A partition that does not exist, or metadata that are too long, fail alone. That a group does not exist is
-an error of its own from version 9.
+topics by id. An unknown partition, or metadata that is too long, fails alone. From version 9 there is a separate
+error for an unknown group.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from broker.controller.images import TopicImage
-from broker.group.records import CommittedOffset
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
+from barnabas.broker.controller.images import TopicImage
+from barnabas.broker.group.records import CommittedOffset
+from barnabas.broker.handlers.committing import Commit, Done, Offsets
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
+
+_LATEST_MS: Final = 2**63 - 1  # the latest timestamp that a record can have
 
 
-def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> None:
+def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> Steps[None]:
     now_ms = broker.clock.now_ms()
-    expires = -1 if message.retention_time_ms == -1 else now_ms + message.retention_time_ms
+    expires = -1 if message.retention_time_ms == -1 else min(now_ms + message.retention_time_ms, _LATEST_MS)
     response = OffsetCommitResponse(topics=[])
-    accepted: list[OffsetCommitResponsePartition] = []
-    too_long: list[OffsetCommitResponsePartition] = []
-    offsets = []
+
+    def commit(offsets: Offsets, done: Done) -> None:
+        broker.groups.commit(
+            message.group_id,
+            message.member_id,
+            message.group_instance_id,
+            message.generation_id_or_member_epoch,
+            offsets,
+            lambda error: done(_as_told(error, request.version)),
+        )
+
+    access = request.access
+    may_commit = access.group(AclOperation.READ, message.group_id)
+    committing = Commit(commit, lambda: broker.server.dispatcher.answer(request, response))
     for topic in message.topics:
         image = _find(broker, request.version, topic)
         answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[])
@@ -39,53 +57,52 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> No
         for wanted in topic.partitions:
             answer = OffsetCommitResponsePartition(partition_index=wanted.partition_index)
             answers.partitions.append(answer)
-            answer.error_code = _objection(request.version, image, wanted.partition_index)
-            if answer.error_code or image is None:
-                continue
-            accepted.append(answer)
-            if length_of(wanted.committed_metadata or "") > broker.config.offset_metadata_max_bytes:
-                too_long.append(answer)
-            else:
-                committed = CommittedOffset(
-                    wanted.committed_offset,
-                    wanted.committed_leader_epoch,
-                    wanted.committed_metadata or "",
-                    now_ms,
-                    expires,
-                    image.topic_id,
+            answer.error_code = (
+                _objection(access, request.version, image, topic.name, wanted.partition_index)
+                if may_commit
+                else ErrorCode.GROUP_AUTHORIZATION_FAILED
+            )
+            if not answer.error_code and image is not None:
+                metadata = wanted.committed_metadata or ""
+                committing.add(
+                    TopicPartition(image.name, wanted.partition_index),
+                    CommittedOffset(
+                        wanted.committed_offset,
+                        wanted.committed_leader_epoch,
+                        metadata,
+                        now_ms,
+                        expires,
+                        image.topic_id,
+                    ),
+                    answer,
+                    too_long=length_of(metadata) > broker.config.offset_metadata_max_bytes,
                 )
-                offsets.append(((image.name, wanted.partition_index), committed))
+            yield
+        yield
+    if may_commit:
+        yield from committing.steps()
+    else:
+        broker.server.dispatcher.answer(request, response)
 
-    def done(error: ErrorCode) -> None:
-        if error == ErrorCode.GROUP_ID_NOT_FOUND and request.version < 9:
-            error = ErrorCode.ILLEGAL_GENERATION
-        for answer in accepted:
-            answer.error_code = error
-        if not error:
-            for answer in too_long:
-                answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-        request.answer(response)
 
-    broker.groups.commit(
-        message.group_id,
-        message.member_id,
-        message.group_instance_id,
-        message.generation_id_or_member_epoch,
-        offsets,
-        done,
-    )
+def _as_told(error: ErrorCode, version: int) -> ErrorCode:
+    return ErrorCode.ILLEGAL_GENERATION if error == ErrorCode.GROUP_ID_NOT_FOUND and version < 9 else error
 
 
 def _find(broker: Broker, version: int, topic: OffsetCommitRequestTopic) -> TopicImage | None:
     return broker.cluster.topic_by_id(topic.topic_id) if version >= 10 else broker.cluster.topic(topic.name)
 
 
-def _objection(version: int, image: TopicImage | None, index: int) -> ErrorCode:
+def _objection(access: Access, version: int, image: TopicImage | None, name: str, index: int) -> ErrorCode:
+    if image is None and version >= 10:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not access.topic(AclOperation.READ, name if image is None else image.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if image is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE if 0 <= index < len(image.partitions) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def length_of(metadata: str) -> int:
-    """As Kafka counts it, in spite of the setting's name: in the characters of Java, which are UTF-16's."""
+    """As Kafka counts it, despite the setting's name: in Java characters, which are UTF-16 code units."""
     return len(metadata.encode("utf-16-be")) // 2

@@ -1,20 +1,26 @@
 """OffsetFetch (key 9): how far groups have read.
 
-Version 2 asks for all partitions at once; 5 tells leader epochs; 7 can refuse offsets that a transaction may still
-change; 8 asks for several groups; 10 names topics by id. A partition without a committed offset has -1.
+Version 2 can ask for all partitions; 5 adds leader epochs; 7 can refuse offsets that a transaction may still change; 8
+asks for several groups; 10 names topics by id. A partition without a committed offset has -1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.group.records import CommittedOffset, Partition
-from broker.server.request import Request
-from protocol.errors import ErrorCode
-from protocol.messages.offset_fetch import (
+from barnabas.broker.group.records import CommittedOffset
+from barnabas.broker.handlers.settled import when_committed
+from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.pieces import Steps, each
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -22,57 +28,86 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.schema import ZERO_UUID
+from barnabas.protocol.schema import ZERO_UUID
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 class Stored(NamedTuple):
-    """A group's offsets, and those of them that a transaction may still change, if that matters to who asks."""
+    """A group's offsets, and those that a transaction may still change if the client wants stable ones."""
 
-    committed: Mapping[Partition, CommittedOffset]
-    unstable: Collection[Partition]
+    committed: Mapping[TopicPartition, CommittedOffset]
+    unstable: Collection[TopicPartition]
 
     def of(self, topic: str, index: int) -> tuple[CommittedOffset, ErrorCode]:
-        if (topic, index) in self.unstable:
-            return _NEVER, ErrorCode.UNSTABLE_OFFSET_COMMIT
-        return self.committed.get((topic, index), _NEVER), ErrorCode.NONE
+        partition = TopicPartition(topic, index)
+        if partition in self.unstable:
+            return _NOT_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return self.committed.get(partition, _NOT_COMMITTED), ErrorCode.NONE
 
 
-_NEVER: Final = CommittedOffset(-1, -1, "", -1)
+_NOT_COMMITTED: Final = CommittedOffset(-1, -1, "", -1)
 _NOTHING: Final = Stored({}, ())
+_NOT_AUTHORIZED: Final = (_NOT_COMMITTED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> Steps[OffsetFetchResponse | None]:
+    response = yield from _response(broker, request, message)
+    group_ids = [group.group_id for group in message.groups] if request.version >= 8 else [message.group_id]
+    again = partial(handle, broker, request, message)
+    return when_committed(broker, request, broker.groups, group_ids, response, again)
+
+
+def _response(broker: Broker, request: Request, message: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     stable = message.require_stable
     if request.version >= 8:
-        groups = [_group(broker, request.version, group, stable) for group in message.groups]
+        groups = []
+        whole: dict[str, OffsetFetchResponseGroup] = {}
+        for group in message.groups:
+            # All offsets of a group are a long answer to a few bytes, so the same question gets the same object.
+            answer = whole.get(group.group_id) if group.topics is None else None
+            if answer is None:
+                answer = yield from _group(broker, request, group, stable)
+                if group.topics is None:
+                    whole[group.group_id] = answer
+            groups.append(answer)
+            yield
         return OffsetFetchResponse(groups=groups)
-    error = broker.groups.objection(message.group_id)
+    access = request.access
+    error = _objection(broker, access, message.group_id)
+    if error == ErrorCode.GROUP_AUTHORIZATION_FAILED and request.version >= 2:
+        return OffsetFetchResponse(error_code=error, topics=[])
     stored = _NOTHING if error else _stored(broker, message.group_id, stable)
-    topics = None if message.topics is None else [(topic.name, topic.partition_indexes) for topic in message.topics]
-    wanted = _wanted(topics, stored)
-    return OffsetFetchResponse(
-        error_code=error,
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=index,
-                        committed_offset=found.offset,
-                        committed_leader_epoch=found.leader_epoch,
-                        metadata=found.metadata,
-                        error_code=error or instability,
-                    )
-                    for index in indexes
-                    for found, instability in (stored.of(topic, index),)
-                ],
+    named = None if message.topics is None else [(topic.name, topic.partition_indexes) for topic in message.topics]
+    topics = []
+    for topic, indexes in named if named is not None else (yield from _all(stored)):
+        partitions = []
+        allowed = access.topic(AclOperation.DESCRIBE, topic)
+        if not allowed and named is None:
+            continue
+        for index in indexes:
+            found, instability = stored.of(topic, index) if allowed else _NOT_AUTHORIZED
+            partitions.append(
+                OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=found.offset,
+                    committed_leader_epoch=found.leader_epoch,
+                    metadata=found.metadata,
+                    error_code=error or instability,
+                )
             )
-            for topic, indexes in wanted
-        ],
-    )
+            yield
+        topics.append(OffsetFetchResponseTopic(name=topic, partitions=partitions))
+        yield
+    return OffsetFetchResponse(error_code=error, topics=topics)
+
+
+def _objection(broker: Broker, access: Access, group_id: str) -> ErrorCode:
+    if not access.group(AclOperation.DESCRIBE, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return broker.groups.objection(group_id)
 
 
 def _stored(broker: Broker, group_id: str, stable: bool) -> Stored:
@@ -80,43 +115,53 @@ def _stored(broker: Broker, group_id: str, stable: bool) -> Stored:
     return Stored(offsets.of_group(group_id), offsets.pending.of_group(group_id) if stable else ())
 
 
-def _wanted(topics: list[tuple[str, list[int]]] | None, stored: Stored) -> list[tuple[str, list[int]]]:
-    """The partitions that are asked for: those that are named, or all that there are."""
-    if topics is not None:
-        return topics
+def _all(stored: Stored) -> Steps[Sequence[tuple[str, list[int]]]]:
+    """All partitions that a group has committed an offset for, by topic."""
     found: dict[str, list[int]] = {}
-    for topic, index in stored.committed:
+    for topic, index in list(stored.committed):
         found.setdefault(topic, []).append(index)
+        yield
     return list(found.items())
 
 
-def _group(broker: Broker, version: int, group: OffsetFetchRequestGroup, stable: bool) -> OffsetFetchResponseGroup:
-    error = broker.groups.objection(group.group_id)
+def _group(
+    broker: Broker, request: Request, group: OffsetFetchRequestGroup, stable: bool
+) -> Steps[OffsetFetchResponseGroup]:
+    version, access = request.version, request.access
+    error = _objection(broker, access, group.group_id)
     if error:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error)
     stored = _stored(broker, group.group_id, stable)
-    named = None
-    unknown = []
-    if group.topics is not None:
-        named = []
+    topics = []
+    if group.topics is None:
+        for name, indexes in (yield from _all(stored)):
+            if not access.topic(AclOperation.DESCRIBE, name):
+                continue
+            image = broker.cluster.topic(name) if version >= 10 else None
+            topic_id = image.topic_id if image is not None else ZERO_UUID
+            topics.append((yield from _topic(name, topic_id, indexes, stored)))
+    else:
         for topic in group.topics:
             image = broker.cluster.topic_by_id(topic.topic_id) if version >= 10 else None
-            if version >= 10 and image is None:
-                unknown.append(_unknown(topic.topic_id, topic.partition_indexes))
+            name = topic.name if image is None else image.name
+            is_unknown = image is None and version >= 10
+            if not is_unknown and not access.topic(AclOperation.DESCRIBE, name):
+                denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                topics.append((yield from _refused(topic, denied)))
+            elif image is not None:
+                topics.append((yield from _topic(image.name, topic.topic_id, topic.partition_indexes, stored)))
+            elif version >= 10:
+                topics.append((yield from _refused(topic, ErrorCode.UNKNOWN_TOPIC_ID)))
             else:
-                named.append((image.name if image is not None else topic.name, topic.partition_indexes))
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id,
-        topics=unknown + [_topic(broker, version, topic, indexes, stored) for topic, indexes in _wanted(named, stored)],
-    )
+                topics.append((yield from _topic(topic.name, ZERO_UUID, topic.partition_indexes, stored)))
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-def _topic(broker: Broker, version: int, topic: str, indexes: list[int], stored: Stored) -> OffsetFetchResponseTopics:
-    image = broker.cluster.topic(topic) if version >= 10 else None
-    return OffsetFetchResponseTopics(
-        name=topic,
-        topic_id=image.topic_id if image is not None else ZERO_UUID,
-        partitions=[
+def _topic(name: str, topic_id: bytes, indexes: list[int], stored: Stored) -> Steps[OffsetFetchResponseTopics]:
+    partitions = []
+    for index in indexes:
+        found, instability = stored.of(name, index)
+        partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=found.offset,
@@ -124,19 +169,18 @@ def _topic(broker: Broker, version: int, topic: str, indexes: list[int], stored:
                 metadata=found.metadata,
                 error_code=instability,
             )
-            for index in indexes
-            for found, instability in (stored.of(topic, index),)
-        ],
-    )
+        )
+        yield
+    yield
+    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=partitions)
 
 
-def _unknown(topic_id: bytes, indexes: list[int]) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        topic_id=topic_id,
-        partitions=[
-            OffsetFetchResponsePartitions(
-                partition_index=index, committed_offset=-1, metadata="", error_code=ErrorCode.UNKNOWN_TOPIC_ID
-            )
-            for index in indexes
-        ],
+def _refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> Steps[OffsetFetchResponseTopics]:
+    partitions = yield from each(
+        lambda index: OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=-1, metadata="", error_code=error
+        ),
+        topic.partition_indexes,
     )
+    yield
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)

@@ -1,34 +1,44 @@
 """Produce (key 0): append record batches to partitions.
 
-Kafka takes versions from 3 on, which carry batches of magic 2, and names 0 as the lowest, because older librdkafka
-decides by that what a broker can do. Version 7 allows zstd; 8 names the records at fault; 9 is flexible; 10 tells where
-the leader is now; 12 is for transactions without AddPartitionsToTxn; 13 names topics by id.
+Kafka accepts versions from 3 on, which carry batches of magic 2, but advertises 0 as the lowest, because older
+librdkafka decides by that what a broker can do. Version 7 allows zstd; 8 names invalid records; 9 is flexible; 10 names
+the current leader; 12 is for transactions without AddPartitionsToTxn; 13 names topics by id.
 
 A batch is opaque here: it is checked, given its offset and written by the log, with all others of this turn of the
 loop. One that begins a transaction in its partition first waits for the transaction's coordinator
-(transaction/admission). acks=0 gets no answer; if such a request fails, its connection is closed: nothing else can its
-client notice.
+(transaction/admission). acks=all waits until the batches are committed, at most as long as the request says. acks=0
+gets no answer; if such a request fails, its connection is closed, which is all that its client can notice.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from broker.coordinator.decision import ProducerIdAndEpoch
-from broker.errors import error_code_of
-from broker.replica.partition import Partition
-from broker.server.request import Request
-from broker.transaction.admission import Transaction, TransactionalBatch
-from protocol.errors import ErrorCode
-from protocol.messages.produce import (
+from barnabas.broker.clock import Timer
+from barnabas.broker.coordinator.result import ProducerIdAndEpoch
+from barnabas.broker.errors import error_code_of
+from barnabas.broker.handlers.current_leader import current_leader, endpoints_of
+from barnabas.broker.replica.commit_waits import CommitWait
+from barnabas.broker.replica.errors import NotLeader
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.security.authorizer import CheckedAccess
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Pause, Request
+from barnabas.broker.transaction.admission import Transaction, TransactionalBatch
+from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.batch import (
+from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     HEADER_SIZE,
@@ -36,21 +46,25 @@ from protocol.records.batch import (
     TRANSACTIONAL_FLAG,
     read_header,
 )
-from protocol.records.compression import CompressionType
-from protocol.records.errors import CorruptRecords, NotOneBatch, UnsupportedMagic
-from protocol.schema import Records
-from storage.errors import InvalidRecord, InvalidTimestamp, LogFailure, RecordBatchTooLarge, RecordTooLarge
-from storage.write import AppendResult, Refusal
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.errors import CorruptRecords, NotOneBatch, UnsupportedMagic
+from barnabas.protocol.schema import Records
+from barnabas.storage.errors import InvalidRecord, InvalidTimestamp, LogFailure, RecordBatchTooLarge, RecordTooLarge
+from barnabas.storage.write import AppendResult, Refusal
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 _ALL: Final = -1
+# A request with more parts is begun in pieces.
+_PARTS_AT_ONCE: Final = 500
 _ZSTD_FROM_VERSION: Final = 7
 _ABORTABLE_FROM_VERSION: Final = 11
 _ADDS_PARTITIONS_FROM_VERSION: Final = 12
-# Errors of a transaction's coordinator that not every client knows here. On "not enough replicas" each tries again.
-_OF_THE_COORDINATOR: Final = (
+_TELLS_LEADER_FROM_VERSION: Final = 10
+_TOPIC_IDS_FROM_VERSION: Final = 13
+# Errors of a transaction's coordinator that not every client expects here. Every client retries NOT_ENOUGH_REPLICAS.
+_COORDINATOR_ERRORS: Final = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -59,8 +73,8 @@ _OF_THE_COORDINATOR: Final = (
 _NOT_ADDED: Final = "The partition has not been added to the transaction."
 # The only client that may write to internal topics.
 _ADMIN_CLIENT: Final = "__admin_client"
-# Refusals that do not come with the log start offset: Kafka finds these before it looks at the log.
-_NOT_BY_THE_LOG: Final = (
+# Refusals without the log start offset: Kafka detects these before it looks at the log.
+_WITHOUT_LOG_START_OFFSET: Final = (
     CorruptRecords,
     LogFailure,
     NotOneBatch,
@@ -77,33 +91,85 @@ def handle(broker: Broker, request: Request, message: ProduceRequest) -> None:
 class _Produce:
     """One request, until all of its partitions are done."""
 
-    __slots__ = ("_begun", "_broker", "_failed", "_left", "_message", "_request", "_responses", "_to_admit")
+    __slots__ = (
+        "_begun",
+        "_broker",
+        "_failed",
+        "_left",
+        "_may_write_in_transaction",
+        "_message",
+        "_pause",
+        "_request",
+        "_responses",
+        "_timer",
+        "_to_admit",
+        "_uncommitted",
+    )
 
     def __init__(self, broker: Broker, request: Request, message: ProduceRequest) -> None:
         self._broker = broker
         self._request = request
         self._message = message
         self._left = 0
+        self._may_write_in_transaction: bool | None = None  # None: not decided yet
         self._failed = False
         self._begun = False
+        self._pause: Pause | None = None
         self._responses: list[TopicProduceResponse] = []
         self._to_admit: list[tuple[ProducerIdAndEpoch, TransactionalBatch]] = []
+        self._uncommitted: dict[int, tuple[CommitWait, PartitionProduceResponse]] = {}
+        self._timer: Timer | None = None
 
     def begin(self) -> None:
+        connection = self._request.connection
+        parts = self._begin_parts()
+        if sum([len(topic.partition_data) for topic in self._message.topic_data]) > _PARTS_AT_ONCE:
+            # Later requests of the client wait, so that nothing overtakes the parts that have not started yet.
+            self._pause = Pause(connection)
+            connection.requests.append(self._pause)
+            self._left = 1
+            connection.append_is_due()
+            self._broker.server.dispatcher.pieces.begin(self._guarded(parts))
+            return
+        for _ in parts:
+            pass
+        if self._left:
+            connection.append_is_due()
+        else:
+            self._answer()
+
+    def _guarded(self, parts: Steps[None]) -> Steps[None]:
+        """They are begun also if the client has gone: one that wants no answer may."""
+        try:
+            yield from parts
+        except Exception:
+            self._request.failed()
+
+    def _begin_parts(self) -> Steps[None]:
+        """Queue the records of each partition, or refuse them, one partition at a time."""
         find = self._broker.replicas.find
         request = self._request
         transactional = self._message.transactional_id is not None
+        by_id = request.version >= _TOPIC_IDS_FROM_VERSION
+        access = request.connection.access
         for topic in self._message.topic_data:
+            denied = ErrorCode.NONE if access is None else self._denial(access, topic)
             responses: list[PartitionProduceResponse] = []
             self._responses.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
             )
             for data in topic.partition_data:
+                yield
                 response = PartitionProduceResponse(index=data.index, base_offset=-1)
                 responses.append(response)
-                partition = find(topic.name or topic.topic_id, data.index)
+                if denied:
+                    self._fail(response, denied)
+                    continue
+                partition = find(topic.topic_id if by_id else topic.name, data.index)
                 if partition is None:
-                    self._fail(response, self._unknown(topic))
+                    self._fail(
+                        response, self._broker.replicas.missing(topic.topic_id if by_id else topic.name, data.index)
+                    )
                     continue
                 error = objection(
                     partition, data.records, self._message.acks, request.version, request.client_id, transactional
@@ -118,14 +184,31 @@ class _Produce:
         if self._to_admit:
             self._admit()
         self._begun = True
-        if self._left:
-            self._request.connection.append_is_due()
-        else:
-            self._answer()
+        if self._pause is not None:
+            self._pause.end()
+            self._part_is_done()
 
-    def _unknown(self, topic: TopicProduceData) -> ErrorCode:
-        known = self._request.version < 13 or self._broker.cluster.topic_by_id(topic.topic_id) is not None
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
+    def _denial(self, access: CheckedAccess, topic: TopicProduceData) -> ErrorCode:
+        """Why the client may not write to a topic. An id that no topic has is unknown to everybody."""
+        if self._may_write_in_transaction is None:
+            self._may_write_in_transaction = self._decide_about_transaction(access)
+        if not self._may_write_in_transaction:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        by_id = self._request.version >= _TOPIC_IDS_FROM_VERSION
+        name = self._broker.cluster.name_of(topic.topic_id) if by_id else topic.name
+        allowed = name is None or access.writable_topics[name]
+        return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    def _decide_about_transaction(self, access: CheckedAccess) -> bool:
+        """Whether the client may use its transactional id, if any of its batches is part of a transaction."""
+        transactional_id = self._message.transactional_id
+        if transactional_id is None or access.transactional_id(AclOperation.WRITE, transactional_id):
+            return True
+        return not any(
+            data.records is not None and _attributes(cast(memoryview, data.records)) & TRANSACTIONAL_FLAG
+            for topic in self._message.topic_data
+            for data in topic.partition_data
+        )
 
     def _append_or_admit(self, partition: Partition, records: memoryview, response: PartitionProduceResponse) -> None:
         self._left += 1
@@ -154,7 +237,7 @@ class _Produce:
         self._broker.admission.admit(transaction, batches)
 
     def not_admitted(self, response: PartitionProduceResponse, error: ErrorCode) -> None:
-        if error in _OF_THE_COORDINATOR or (
+        if error in _COORDINATOR_ERRORS or (
             error == ErrorCode.CONCURRENT_TRANSACTIONS and self._request.version < _ADDS_PARTITIONS_FROM_VERSION
         ):
             message = f"The partition could not be verified to be part of the transaction: {error.name}"
@@ -163,8 +246,7 @@ class _Produce:
             self._fail(response, error, _NOT_ADDED if error == ErrorCode.INVALID_TXN_STATE else None)
         self._left -= 1
         if not self._left and self._begun:
-            self._request.connection.appended()
-            self._answer()
+            self._all_written()
 
     def _fail(self, response: PartitionProduceResponse, error: ErrorCode, message: str | None = None) -> None:
         response.error_code = error
@@ -178,21 +260,92 @@ class _Produce:
             response.base_offset = result.base_offset
             response.log_append_time_ms = result.log_append_time
             response.log_start_offset = partition.log.log_start_offset
+            if self._message.acks == _ALL:
+                self._wait_for_commit(partition, response, result.last_offset + 1)
         else:
             self._failed = True
             refuse(response, partition, result)
+        self._part_is_done()
+
+    def _part_is_done(self) -> None:
         self._left -= 1
         if not self._left:
-            self._request.connection.appended()
+            self._all_written()
+
+    def _all_written(self) -> None:
+        self._request.connection.appended()
+        if not self._uncommitted:
             self._answer()
+            return
+        self._timer = self._broker.clock.call_later(max(self._message.timeout_ms, 0) / 1000, self._expired)
+        self._request.on_abandon = self._stop_waiting
+
+    # --- acks=all ---
+
+    def _wait_for_commit(self, partition: Partition, response: PartitionProduceResponse, offset: int) -> None:
+        if partition.log.high_watermark >= offset:
+            if not partition.has_enough_replicas():
+                response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return
+        wait = partition.when_committed(offset, partial(self._committed, partition, response))
+        if wait is not None:
+            self._uncommitted[id(response)] = wait, response
+
+    def _committed(self, partition: Partition, response: PartitionProduceResponse, failure: LogFailure | None) -> None:
+        # The answer keeps the offset, as in Kafka: the batch is in this log, though the client must not rely on it.
+        response.error_code = commit_error(partition, failure)
+        self._failed = self._failed or response.error_code != 0
+        self._uncommitted.pop(id(response), None)
+        if not self._uncommitted and self._timer is not None:
+            self._stop_waiting()
+            self._answer()
+
+    def _expired(self) -> None:
+        for _, response in self._uncommitted.values():
+            response.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._stop_waiting()
+        self._answer()
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for wait, _ in self._uncommitted.values():
+            wait.cancel()
+        self._uncommitted = {}
+        self._request.on_abandon = None
 
     def _answer(self) -> None:
         if self._message.acks != 0:
-            self._request.answer(ProduceResponse(responses=self._responses))
+            answer = ProduceResponse(responses=self._responses)
+            if self._failed and self._request.version >= _TELLS_LEADER_FROM_VERSION:
+                tell_leaders(self._broker, self._request, answer)
+            if self._pause is None:
+                self._request.answer(answer)
+            else:
+                self._broker.server.dispatcher.answer(self._request, answer)
         elif self._failed:
             self._request.fail("a Produce with acks=0 failed")
         else:
             self._request.drop_answer()
+
+
+def tell_leaders(broker: Broker, request: Request, answer: ProduceResponse) -> None:
+    """Name the leaders of partitions that another broker leads, so that the client need not ask for metadata."""
+    leaders: set[int] = set()
+    for topic in answer.responses:
+        for response in topic.partition_responses:
+            if response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                by_id = request.version >= _TOPIC_IDS_FROM_VERSION
+                leader = current_leader(broker, topic.topic_id if by_id else topic.name, response.index)
+                if leader is not None:
+                    response.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
+                    leaders.add(leader[0])
+    if leaders:
+        answer.node_endpoints = [
+            NodeEndpoint(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
+            for each in endpoints_of(broker, request.connection, leaders)
+        ]
 
 
 def objection(
@@ -203,7 +356,7 @@ def objection(
     client_id: str | None,
     transactional: bool,
 ) -> ErrorCode:
-    """Why these records may not even be tried."""
+    """Why these records are refused before the log sees them."""
     if records is None:
         return ErrorCode.INVALID_RECORD
     attributes = _attributes(cast(memoryview, records))
@@ -215,16 +368,25 @@ def objection(
         return ErrorCode.INVALID_REQUIRED_ACKS
     if partition.is_internal and client_id != _ADMIN_CLIENT:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if partition.leadership is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if acks == _ALL and not partition.has_enough_replicas():
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.NONE
 
 
+def commit_error(partition: Partition, failure: LogFailure | None) -> ErrorCode:
+    """What became of a batch with acks=all that had to wait for its commit."""
+    if failure is not None:
+        return error_code_of(failure)
+    return ErrorCode.NONE if partition.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
 def refuse(response: PartitionProduceResponse, partition: Partition, error: Refusal) -> None:
-    """Say in the answer why the log did not take the records."""
+    """Put into the answer why the log refused the records."""
     response.error_code = error_code_of(error)
-    response.error_message = str(error)
-    if not isinstance(error, _NOT_BY_THE_LOG):
+    response.error_message = None if isinstance(error, NotLeader) else str(error)
+    if not isinstance(error, _WITHOUT_LOG_START_OFFSET):
         response.log_start_offset = partition.log.log_start_offset
     if isinstance(error, InvalidRecord | InvalidTimestamp):
         response.record_errors = [
@@ -234,5 +396,5 @@ def refuse(response: PartitionProduceResponse, partition: Partition, error: Refu
 
 
 def _attributes(records: memoryview) -> int:
-    """Those of the batch that have a meaning, if it is long enough to have any."""
+    """The batch's attributes that have a meaning, if it is long enough to have any."""
     return records[ATTRIBUTES_POSITION + 1] if len(records) >= HEADER_SIZE else 0

@@ -1,14 +1,14 @@
-"""The registry of a broker on its own: a tree in memory that is kept in one SQLite file.
+"""The registry of a single process: a tree in memory that is kept in one SQLite file.
 
 The tree in memory decides and answers; the file only makes it durable. Mutations wait in a queue. One task takes all
-that have gathered, tries each against the tree, writes what they change in one transaction on a worker thread, and
-only then lets the tree show it. So many at once share one fsync, and the loop never waits for the disk.
+that have accumulated, tries each against the tree, writes their changes in one transaction on a worker thread, and
+only then applies them to the tree. So many mutations share one fsync, and the loop never waits for the disk.
 
 The file:
-- One table, one row a node. Ephemeral nodes are in memory alone: they go with the process, as they should.
+- One table, one row per node. Ephemeral nodes exist only in memory: they go with the process, as they should.
 - A write-ahead log (journal_mode=WAL) synced at every commit (synchronous=FULL): a commit costs one fsync where a
-  rollback journal costs three or more. A process or a machine that dies leaves a log whose last transaction is whole,
-  or ignored.
+  rollback journal costs three or more. A process or a machine that dies leaves a log whose last transaction is
+  complete or ignored.
 - Locked by this process as long as it is open (locking_mode=EXCLUSIVE): nobody changes it behind the tree's back, and
   the log needs no shared memory, so that any file system will do.
 """
@@ -21,10 +21,15 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import NamedTuple
 
-from broker.registry.errors import RegistryCorrupt, RegistryError, RegistryLocked, RegistryUnavailable
-from broker.registry.operations import Operation
-from broker.registry.registry import Change, Node, Registry, WatchCallback
-from broker.registry.tree import ROOT, Staging, Tree
+import structlog
+
+from barnabas.broker.registry.errors import RegistryCorrupt, RegistryError, RegistryLocked, RegistryUnavailable
+from barnabas.broker.registry.registry import Change, Node
+from barnabas.broker.registry.tree import Staging, Tree, is_path, parent_of
+from barnabas.broker.registry.tree_operations import Operation
+from barnabas.broker.registry.tree_registry import TreeRegistry
+
+log = structlog.get_logger()
 
 _APPLICATION_ID = 0x42524E42
 _SCHEMA_VERSION = 1
@@ -40,11 +45,11 @@ _SCHEMA = f"""
     COMMIT;
 """
 
-# Each statement gives up the interpreter lock and has to win it back from the loop's thread, so rows go many at a time.
-_ROWS_A_STATEMENT = 1000
+# Each statement releases the interpreter lock and has to get it back from the loop's thread, so rows go in groups.
+_ROWS_PER_STATEMENT = 1000
 
 
-_STAGED_A_TURN = 500
+_STAGED_PER_TURN = 500
 
 
 class _Transaction(NamedTuple):
@@ -52,23 +57,21 @@ class _Transaction(NamedTuple):
     done: asyncio.Future[None]
 
 
-class _Watch(NamedTuple):
-    path: str
-    below: str
-    callback: WatchCallback
-
-
-class EmbeddedRegistry(Registry):
+class EmbeddedRegistry(TreeRegistry):
     """See the module's description. Opened once, by `open`, before or on the loop that uses it."""
 
-    def __init__(self, database: sqlite3.Connection, tree: Tree) -> None:
+    def __init__(self, path: str, database: sqlite3.Connection, tree: Tree) -> None:
+        super().__init__(tree)
+        self.name = path
         self._database = database
-        self._tree = tree
-        self._watches: list[_Watch] = []
         self._queue: list[_Transaction] = []
         self._writing: asyncio.Task[None] | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="registry")
         self._closed = False
+        # As ZooKeeper's: what came before this start is lower, because every start elects a controller.
+        starts = tree.find("/controller_epoch")
+        self._zxid = (1 if starts is None else starts.version + 2) << 32
+        self._failure = ""  # of the last write, so that a repeated failure is logged once
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, durable: bool = True) -> "EmbeddedRegistry":
@@ -89,32 +92,13 @@ class EmbeddedRegistry(Registry):
                     _sync_folder(os.path.dirname(path))
             if not _is_registry(database):
                 raise RegistryCorrupt(f"{path} is not a registry, or is one of a newer version")
-            return cls(database, _load(database))
+            return cls(path, database, _load(path, database))
         except sqlite3.Error as error:
             database.close()
             raise _opening_error(path, error) from error
         except RegistryError:
             database.close()
             raise
-
-    def find(self, path: str) -> Node | None:
-        return self._tree.find(path)
-
-    def get(self, path: str) -> Node:
-        return self._tree.get(path)
-
-    def children(self, path: str) -> list[str]:
-        return self._tree.children(path)
-
-    def watch(self, path: str, callback: WatchCallback) -> Callable[[], None]:
-        watch = _Watch(path, path if path == ROOT else path + "/", callback)
-        self._watches.append(watch)
-
-        def cancel() -> None:
-            if watch in self._watches:
-                self._watches.remove(watch)
-
-        return cancel
 
     async def multi(self, operations: Sequence[Operation]) -> None:
         if self._closed:
@@ -125,13 +109,22 @@ class EmbeddedRegistry(Registry):
             self._writing = asyncio.create_task(self._write())
         await done
 
+    async def mirror(self, path: str) -> None:
+        """The tree is in memory anyway."""
+
+    async def refresh(self, path: str) -> None:
+        """Memory always has what is there."""
+
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        """Never called: this process keeps the tree itself."""
+
     @property
     def is_writing(self) -> bool:
         return self._writing is not None
 
     def rows(self) -> list[tuple[str, bytes, int]]:
-        """All nodes that outlive this process, as they are now: path, data, version."""
-        return [(path, node.data, node.version) for path, node in self._tree.nodes() if not node.ephemeral]
+        """All durable nodes as they are now: path, data, version."""
+        return [(path, node.data, node.version) for path, node in self.tree.nodes() if not node.ephemeral]
 
     @staticmethod
     def write_copy(path: str, rows: Sequence[tuple[str, bytes, int]]) -> None:
@@ -154,62 +147,83 @@ class EmbeddedRegistry(Registry):
     async def _write(self) -> None:
         """Carry out what is in the queue until it is empty.
 
-        This task is nobody's but the registry's: a caller that is cancelled does not keep the tree from showing what
-        the file has.
+        This task belongs to the registry alone: a cancelled caller does not keep the tree from showing what the file
+        has.
         """
         while self._queue:
             transactions, self._queue = self._queue, []
-            staged = Staging(self._tree)
-            outcomes = [await _try(transaction.operations, staged) for transaction in transactions]
+            staged = Staging(self.tree)
+            outcomes = []
+            for transaction in transactions:
+                self._zxid += 1
+                outcomes.append(await _try(transaction.operations, staged, self._zxid))
             try:
                 await self._save(staged.changes)
             except Exception as error:
+                failure = f"the registry could not be written: {error}"
+                if failure != self._failure:
+                    log.error(failure)
+                self._failure = failure
                 for transaction in transactions:
-                    _settle(transaction.done, RegistryUnavailable(str(error)))
+                    _settle(transaction.done, RegistryUnavailable(failure))
                 continue
+            self._failure = ""
             for transaction, outcome in zip(transactions, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     _settle(transaction.done, outcome)
                 else:
-                    self._tree.apply(outcome)
-                    self._notify(outcome)
+                    self.tree.apply(outcome)
+                    self.notify(outcome)
                     _settle(transaction.done, None)
         self._writing = None
 
     async def _save(self, changes: Sequence[Change]) -> None:
         last = dict(changes)
         rows = [(path, node.data, node.version) for path, node in last.items() if node and not node.ephemeral]
-        gone = [path for path, node in last.items() if node is None]
+        gone = [path for path, node in last.items() if node is None and not self._was_ephemeral(path)]
         if rows or gone:
             await asyncio.get_running_loop().run_in_executor(self._worker, _commit, self._database, rows, gone)
 
-    def _notify(self, changes: Sequence[Change]) -> None:
-        for watch in tuple(self._watches):
-            seen = [change for change in changes if change.path == watch.path or change.path.startswith(watch.below)]
-            if not seen:
-                continue
-            try:
-                watch.callback(seen)
-            except Exception as error:
-                context = {"message": f"a watch of {watch.path} failed", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(context)
+    def _was_ephemeral(self, path: str) -> bool:
+        node = self.tree.find(path)
+        return node is not None and node.ephemeral
 
 
-async def _try(operations: Sequence[Operation], staged: Staging) -> Sequence[Change] | Exception:
-    """Stage a transaction on top of those before it; its changes, or why it cannot be.
+async def _try(operations: Sequence[Operation], staged: Staging, zxid: int) -> Sequence[Change] | Exception:
+    """Stage a transaction on top of those before it. Returns its changes, or why it fails.
 
-    Nobody sees what is staged, so that the loop may have its turn in the middle of a large one.
+    Staged changes are invisible, so the loop may run in the middle of a large transaction.
     """
-    own = Staging(staged)
+    own = Staging(staged, zxid)
     try:
         for count, operation in enumerate(operations, 1):
             own.stage(operation)
-            if count % _STAGED_A_TURN == 0:
+            if count % _STAGED_PER_TURN == 0:
                 await asyncio.sleep(0)
     except (RegistryError, ValueError) as error:
         return error
     staged.absorb(own)
     return own.changes
+
+
+def read_tree(path: str) -> Tree:
+    """The tree that a file holds, every page of it checked; raises RegistryLocked or RegistryCorrupt."""
+    try:
+        database = sqlite3.connect(path, timeout=0, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _opening_error(path, error) from error
+    try:
+        _lock(database, durable=False)
+        damage = [text for (text,) in database.execute("PRAGMA integrity_check") if text != "ok"]
+        if damage:
+            raise RegistryCorrupt(f"{path}: {damage[0]}")
+        if not _is_registry(database):
+            raise RegistryCorrupt(f"{path} is not a registry, or is one of a newer version")
+        return _load(path, database)
+    except sqlite3.Error as error:
+        raise _opening_error(path, error) from error
+    finally:
+        database.close()
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
@@ -237,21 +251,26 @@ def _is_registry(database: sqlite3.Connection) -> bool:
     return (application_id, version) == (_APPLICATION_ID, _SCHEMA_VERSION)
 
 
-def _load(database: sqlite3.Connection) -> Tree:
+def _load(file: str, database: sqlite3.Connection) -> Tree:
     tree = Tree()
     for path, data, version in database.execute("SELECT path, data, version FROM node"):
+        if not (is_path(path) and isinstance(data, bytes) and isinstance(version, int)):
+            raise RegistryCorrupt(f"{file}: the node {path!r} cannot be read")
         tree.put(path, Node(data, version))
+    for path, _ in tree.nodes():
+        if tree.find(parent_of(path)) is None:
+            raise RegistryCorrupt(f"{file}: the node {path!r} is without its parent")
     return tree
 
 
 def _commit(database: sqlite3.Connection, rows: Sequence[tuple[str, bytes, int]], gone: Sequence[str]) -> None:
     database.execute("BEGIN IMMEDIATE")
     try:
-        for start in range(0, len(gone), _ROWS_A_STATEMENT):
-            paths = gone[start : start + _ROWS_A_STATEMENT]
+        for start in range(0, len(gone), _ROWS_PER_STATEMENT):
+            paths = gone[start : start + _ROWS_PER_STATEMENT]
             database.execute(f"DELETE FROM node WHERE path IN ({','.join('?' * len(paths))})", paths)
-        for start in range(0, len(rows), _ROWS_A_STATEMENT):
-            some = rows[start : start + _ROWS_A_STATEMENT]
+        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+            some = rows[start : start + _ROWS_PER_STATEMENT]
             values = ",".join(["(?,?,?)"] * len(some))
             database.execute(f"INSERT OR REPLACE INTO node VALUES {values}", list(chain.from_iterable(some)))
         database.execute("COMMIT")
@@ -271,7 +290,8 @@ def _sync_folder(path: str) -> None:
 
 
 def _opening_error(path: str, error: sqlite3.Error) -> RegistryError:
-    code = error.sqlite_errorcode & 0xFF  # the higher bits say more than is needed here
+    # The higher bits are not needed here. A text that is not UTF-8 has no code at all.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return RegistryLocked(f"{path} is in use by another process")
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):

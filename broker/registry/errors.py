@@ -7,7 +7,8 @@ RegistryError
     BadVersion                      the node was changed since its version was read
     NotEmpty                        a node with children cannot be deleted
     NoChildrenForEphemerals         an ephemeral node cannot have children
-  RegistryUnavailable             what keeps the tree failed, or was closed; nothing was changed
+  RegistryUnavailable             what keeps the tree failed, or cannot be reached, or was closed
+  SessionExpired                  the session is over, and its ephemeral nodes are gone
   RegistryLocked                  another process has the embedded tree open
   RegistryCorrupt                 the embedded tree's file is not one, or is damaged
 """
@@ -46,7 +47,14 @@ class NoChildrenForEphemerals(Conflict):
 
 
 class RegistryUnavailable(RegistryError):
-    """The change could not be made durable, or the registry is closed."""
+    """The change could not be made durable, or the registry is closed or out of reach.
+
+    Where the registry is another process, the change may have happened all the same: look before trying again.
+    """
+
+
+class SessionExpired(RegistryError):
+    """The registry has given up this session. Only a new one can do anything."""
 
 
 class RegistryLocked(RegistryError):

@@ -1,15 +1,16 @@
 """The interface of the registry: a tree of paths, each with data and a version.
 
-It is ZooKeeper's, cut down to what a broker needs, so that an embedded tree and ZooKeeper itself can stand behind it:
+It is ZooKeeper's, reduced to what a broker needs, so that an embedded tree and ZooKeeper itself can stand behind it:
 
 - Versions start at 0 and rise by one with each `set`. A node that is deleted and created again starts at 0.
 - A parent comes before its children and goes after them. The root is always there.
 - `multi` is a transaction. The other mutations are transactions of one operation.
 - Mutations take effect in the order in which they were called. One that returns is durable; one that raises a
-  `Conflict` changed nothing. Whoever waits for one may be cancelled: the mutation then still happens whole or not at
-  all.
+  `Conflict` changed nothing. Its caller may be cancelled: the mutation then still happens completely or
+  not at all.
 - Reads come from memory, so they are plain functions. When a mutation returns or raises, they show at least the state
   that decided its outcome.
+- A registry object is one session. Ephemeral nodes belong to the session that created them, and go when it ends.
 - Watches are persistent and recursive. A callback gets the changes of a transaction in order, after they are durable
   and readable, before the mutation returns to its caller. It must not raise; one that does is reported to the loop's
   exception handler, and the others are called all the same.
@@ -21,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from broker.registry.operations import ANY_VERSION, Create, Delete, Operation, Set
+from barnabas.broker.registry.tree_operations import ANY_VERSION, Create, Delete, Operation, Set
 
 
 class Node(NamedTuple):
@@ -30,10 +31,12 @@ class Node(NamedTuple):
     data: bytes
     version: int = 0
     ephemeral: bool = False
+    czxid: int = 0
+    """The number of the transaction that created it; numbers rise. 0: not known."""
 
 
 class Change(NamedTuple):
-    """What became of a path: its new node, or None when it was deleted."""
+    """A changed path: its new node, or None if it was deleted."""
 
     path: str
     node: Node | None
@@ -44,6 +47,8 @@ WatchCallback = Callable[[Sequence[Change]], None]
 
 class Registry(ABC):
     """A tree of cluster facts; the module's description is its contract."""
+
+    name = "the registry"  # for sentences about it
 
     @abstractmethod
     def find(self, path: str) -> Node | None:
@@ -59,15 +64,30 @@ class Registry(ABC):
 
     @abstractmethod
     def watch(self, path: str, callback: WatchCallback) -> Callable[[], None]:
-        """Call `callback` with every change at or below `path`, which need not exist. Returns what ends it."""
+        """Call `callback` with every change at or below `path`, which need not exist. Returns what cancels this."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> None:
         """Do all of `operations` in order, or none; raises the Conflict of the first that does not fit."""
 
     @abstractmethod
+    async def mirror(self, path: str) -> None:
+        """Have `path` and everything below in memory from now on."""
+
+    @abstractmethod
+    async def refresh(self, path: str) -> None:
+        """Have the node at `path` in memory as it is now: after an uncertain change, and where it is not watched.
+
+        RegistryUnavailable if nobody can say how it is.
+        """
+
+    @abstractmethod
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when this session is over without having been closed."""
+
+    @abstractmethod
     async def close(self) -> None:
-        """Finish the mutations under way, refuse new ones, let go of the ephemeral nodes."""
+        """Finish pending mutations, refuse new ones, drop the ephemeral nodes."""
 
     async def create(self, path: str, data: bytes = b"") -> None:
         await self.multi([Create(path, data)])

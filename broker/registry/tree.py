@@ -3,14 +3,23 @@
 import re
 from collections.abc import Iterable
 
-from broker.registry.errors import BadVersion, NoChildrenForEphemerals, NodeExists, NoNode, NotEmpty
-from broker.registry.operations import ANY_VERSION, Create, Delete, Operation, Set
-from broker.registry.registry import Change, Node
+from barnabas.broker.registry.errors import BadVersion, NoChildrenForEphemerals, NodeExists, NoNode, NotEmpty
+from barnabas.broker.registry.registry import Change, Node
+from barnabas.broker.registry.tree_operations import ANY_VERSION, Create, Delete, Operation, Set
 
 ROOT = "/"
 
 # ZooKeeper's rule for paths: absolute, no empty step, no "." or "..", no NUL.
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\0]+)+")
+
+
+def is_path(path: object) -> bool:
+    return isinstance(path, str) and _PATH.fullmatch(path) is not None
+
+
+def check_path(path: str) -> None:
+    if not is_path(path):
+        raise ValueError(f"not a path of the registry: {path!r}")
 
 
 def parent_of(path: str) -> str:
@@ -24,6 +33,7 @@ class Tree:
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {ROOT: Node(b"")}
         self._children: dict[str, set[str]] = {}  # only of nodes that have some
+        self._sequences: dict[str, int] = {}  # the next number of sequential nodes, by their parent
 
     def find(self, path: str) -> Node | None:
         return self._nodes.get(path)
@@ -40,14 +50,23 @@ class Tree:
         return sorted(self._children.get(path, ()))
 
     def nodes(self) -> Iterable[tuple[str, Node]]:
-        """All of them but the root, each with its path."""
+        """All nodes except the root, with their paths."""
         return ((path, node) for path, node in self._nodes.items() if path != ROOT)
 
     def child_count(self, path: str) -> int:
         return len(self._children.get(path, ()))
 
+    def next_sequence(self, path: str) -> int:
+        """A number for a sequential node below `path`. None is given twice, though some may never be used."""
+        number = self._sequences.get(path)
+        if number is None:
+            taken = [int(name[-10:]) for name in self._children.get(path, ()) if name[-10:].isdigit()]
+            number = max(taken, default=-1) + 1
+        self._sequences[path] = number + 1
+        return number
+
     def put(self, path: str, node: Node) -> None:
-        """Add or replace a node; the caller has seen to it that its parent is there."""
+        """Add or replace a node; the caller has checked that its parent exists."""
         if path not in self._nodes:
             above, _, name = path.rpartition("/")
             siblings = self._children.get(above or ROOT)
@@ -75,20 +94,25 @@ class Tree:
 
 
 class Staging:
-    """What a tree would be after some changes, while the tree itself stays as it is.
+    """A tree with some changes on top, while the tree itself stays as it is.
 
-    One staging may lie on another: a transaction is tried on a staging of its own, which is either absorbed by the one
-    below, or dropped when an operation does not fit.
+    Stagings can be stacked: a transaction is tried on its own staging, which is either absorbed by the one below or
+    dropped if an operation does not fit.
     """
 
-    def __init__(self, below: "Tree | Staging") -> None:
+    def __init__(self, below: "Tree | Staging", zxid: int = 0) -> None:
+        """`zxid` is the number of the transaction whose changes are staged here."""
         self.changes: list[Change] = []
         self._below = below
+        self._zxid = zxid
         self._nodes: dict[str, Node | None] = {}
         self._child_counts: dict[str, int] = {}
 
     def find(self, path: str) -> Node | None:
         return self._nodes[path] if path in self._nodes else self._below.find(path)
+
+    def next_sequence(self, path: str) -> int:
+        return self._below.next_sequence(path)
 
     def child_count(self, path: str) -> int:
         count = self._child_counts.get(path)
@@ -100,7 +124,7 @@ class Staging:
         self._child_counts |= above._child_counts
 
     def stage(self, operation: Operation) -> None:
-        """Note what `operation` changes; raises the Conflict that keeps it from happening."""
+        """Record what `operation` changes; raises the Conflict that prevents it."""
         if isinstance(operation, Create):
             self._create(operation)
             return
@@ -116,8 +140,9 @@ class Staging:
 
     def _create(self, operation: Create) -> None:
         path = operation.path
-        if not _PATH.fullmatch(path):
-            raise ValueError(f"not a path of the registry: {path!r}")
+        if operation.sequential:
+            path += f"{self.next_sequence(parent_of(path)):010d}"
+        check_path(path)
         if self.find(path) is not None:
             raise NodeExists(path)
         above = parent_of(path)
@@ -127,7 +152,7 @@ class Staging:
         if parent.ephemeral:
             raise NoChildrenForEphemerals(path)
         self._child_counts[above] = self.child_count(above) + 1
-        self._note(path, Node(operation.data, 0, operation.ephemeral))
+        self._note(path, Node(operation.data, 0, operation.ephemeral, self._zxid))
 
     def _delete(self, path: str) -> None:
         if path == ROOT:

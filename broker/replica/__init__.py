@@ -1,1 +1,1 @@
-"""A partition as this broker has it: its log, its high watermark, and who waits for or fetches from it."""
+"""A partition on this broker: its log, its high watermark, and its waiting and fetching clients."""

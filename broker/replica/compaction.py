@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import structlog
 
-from broker.clock import Later
-from broker.config import BrokerConfig
-from broker.replica.replicas import Replicas
-from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning, Step
+from barnabas.broker.clock import Later
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.replica.replicas import Replicas
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning, Step
+from barnabas.storage.errors import StorageError
 
 log = structlog.get_logger()
+
+_KIND: Final = "compaction"
 
 
 class Compaction:
@@ -21,8 +26,10 @@ class Compaction:
         self._next_look = Later(self._clock, lambda: config.log_cleaner_backoff_ms, self.look)
         self._worker = replicas.worker
         self._directory = replicas.directory
+        self._set_aside = replicas.set_aside
         self._cleaner = Cleaner(replicas.directory.logs, self._cleaner_config())
         self._cleaning: Cleaning | None = None
+        self._uncleanable: set[str] = set()
         self._stopped = False
 
     def start(self) -> None:
@@ -34,26 +41,47 @@ class Compaction:
         if self._cleaning is not None:
             self._cleaning.stop()
 
+    def reconfigure(self) -> None:
+        """The settings changed. A running compaction at another speed is stopped, and restarted later."""
+        changed = self._cleaner_config()
+        if changed != self._cleaner.config and self._cleaning is not None:
+            self._cleaning.stop()
+        self._cleaner.config = changed
+
     def look(self) -> None:
-        """Compact the log that needs it most; look again later if none does."""
+        """Compact the log that needs it most; check again later if none does."""
         self._cleaner.config = self._cleaner_config()
         if self._stopped or self._cleaning is not None:
             return
-        if self._config.log_cleaner_enable:
+        # At a rate of 0 nothing would ever be compacted, so nothing is started.
+        if self._config.log_cleaner_enable and self._config.log_cleaner_io_max_bytes_per_second != 0:
             self._cleaning = self._cleaner.choose(self._clock.now_ms())
+            self._tell_uncleanable()
         if self._cleaning is None:
             self.start()
             return
         cleaning = self._cleaning
-        # Compaction leaves gaps. Recovery takes one for a loss unless it lies below the recovery point that is on disk.
+        # Compaction leaves gaps. Recovery treats a gap as a loss unless it is below the recovery point on disk.
         checkpoint = self._directory.start_checkpoint()
         self._worker.run(checkpoint.write, lambda outcome: self._begin(cleaning, outcome))
 
+    def _tell_uncleanable(self) -> None:
+        """Show what was set aside, and drop what has been deleted meanwhile."""
+        uncleanable = {str(log.topic_partition): error for log, error in self._cleaner.uncleanable.items()}
+        for name in self._uncleanable - uncleanable.keys():
+            self._set_aside.remove(_KIND, name)
+        for name, error in uncleanable.items():
+            # Damaged records need no traceback.
+            self._set_aside.add(_KIND, name, str(error) if isinstance(error, RecordsError | StorageError) else error)
+        self._uncleanable = set(uncleanable)
+
     def _begin(self, cleaning: Cleaning, outcome: Exception | None) -> None:
+        folder = self._directory.path
         if outcome is None:
+            self._set_aside.remove("checkpoints", folder)
             self._advance(cleaning, cleaning.steps())
             return
-        log.error("checkpoint could not be written, so nothing is compacted", error=str(outcome))
+        self._set_aside.add("checkpoints", folder, outcome)
         self._cleaning = None
         self.start()
 

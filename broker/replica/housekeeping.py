@@ -1,23 +1,27 @@
-"""What a broker does from time to time for its logs: retention, checkpoints, forgetting producers that are gone."""
+"""Periodic work on logs: retention, checkpoints, forgetting expired producers."""
 
 from __future__ import annotations
 
-import structlog
+from functools import partial
 
-from broker.clock import Every
-from broker.config import BrokerConfig
-from broker.replica.replicas import Replicas
-from storage.retention import apply_retention
-
-log = structlog.get_logger()
+from barnabas.broker.clock import Every
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.replica.replicas import Replicas
+from barnabas.storage.flush import PendingDeletion
+from barnabas.storage.retention import apply_retention
 
 
 class Housekeeping:
-    """Timers on the loop; what may block is handed to the worker."""
+    """Timers run on the loop; blocking work goes to the worker.
+
+    A failure of one log is set aside and retried when its timer fires next.
+    """
 
     def __init__(self, config: BrokerConfig, replicas: Replicas) -> None:
         self._config = config
         self._replicas = replicas
+        self._set_aside = replicas.set_aside
         self._clock = replicas.clock
         self._schedule = [
             Every(self._clock, lambda: config.log_retention_check_interval_ms, self.delete_old_segments),
@@ -25,32 +29,72 @@ class Housekeeping:
             Every(self._clock, lambda: config.producer_id_expiration_check_interval_ms, self.forget_producers),
         ]
 
+        # After a crash, a leader with followers cannot know what was committed. One without them need not ask.
+        self._high_watermarks = Every(
+            self._clock, lambda: config.replica_high_watermark_checkpoint_interval_ms, self.write_checkpoints
+        )
+        self._saves_high_watermarks = False
+        replicas.subscribe_roles(self)
+
     def start(self) -> None:
         for each in self._schedule:
             each.start()
+        for partition in self._replicas:
+            self._has_role(partition)
 
     def stop(self) -> None:
         for each in self._schedule:
             each.cancel()
+        self._high_watermarks.cancel()
+
+    def on_leader(self, partition: Partition) -> None:
+        self._has_role(partition)
+
+    def on_not_leader(self, partition: Partition) -> None:
+        self._has_role(partition)
+
+    def _has_role(self, partition: Partition) -> None:
+        if partition.is_replicated and not self._saves_high_watermarks:
+            self._saves_high_watermarks = True
+            self._high_watermarks.start()
 
     def delete_old_segments(self) -> None:
         now_ms = self._clock.now_ms()
         for partition in self._replicas:
+            name = str(partition.log.topic_partition)
             try:
                 deletion = apply_retention(partition.log, now_ms)
-            except OSError as error:
-                log.error("retention failed", partition=str(partition.log.topic_partition), error=str(error))
+            except Exception as error:
+                self._set_aside.add("retention", name, error)
                 continue
+            self._set_aside.remove("retention", name)
             if deletion is not None:
                 delay = partition.log.config.file_delete_delay_ms / 1000
-                self._clock.call_later(delay, lambda run=deletion.run: self._replicas.worker.run(run))  # type: ignore[misc]
+                self._clock.call_later(delay, partial(self._delete, name, deletion))
+
+    def _delete(self, name: str, deletion: PendingDeletion) -> None:
+        def done(outcome: Exception | None) -> None:
+            if outcome is not None:
+                self._set_aside.add("deletion of segments", name, outcome)
+
+        self._replicas.worker.run(deletion.run, done)
 
     def write_checkpoints(self) -> None:
-        self._replicas.worker.run(self._replicas.directory.start_checkpoint().write)
+        self._replicas.worker.run(self._replicas.directory.start_checkpoint().write, self._checkpoints_written)
+
+    def _checkpoints_written(self, outcome: Exception | None) -> None:
+        folder = self._replicas.directory.path
+        if outcome is None:
+            self._set_aside.remove("checkpoints", folder)
+        else:
+            self._set_aside.add("checkpoints", folder, outcome)
 
     def forget_producers(self) -> None:
         now_ms = self._clock.now_ms()
         expiration_ms = self._config.producer_id_expiration_ms
         for partition in self._replicas:
-            partition.log.producer_state.forget_expired(now_ms, expiration_ms)
-            partition.admissions.forget_expired(now_ms, expiration_ms)
+            try:
+                partition.log.producer_state.forget_expired(now_ms, expiration_ms)
+                partition.admissions.forget_expired(now_ms, expiration_ms)
+            except Exception as error:
+                self._set_aside.add("producers", str(partition.log.topic_partition), error)

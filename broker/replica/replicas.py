@@ -1,73 +1,183 @@
-"""All partitions that this broker has: found by name or id, made and deleted as the cluster says, written in turns."""
+"""All partitions that this broker has: found by name or id, made, led, followed and deleted as the controller orders.
+
+Orders (LeaderAndIsr, StopReplica) are checked at once and carried out in turns, those of one topic in their order. A
+topic's new partitions can be found when all that the order names are there, and not one earlier.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 import structlog
 
-from broker.clock import Clock
-from broker.config import BrokerConfig, TopicConfig
-from broker.config.log_config import log_config
-from broker.controller.images import PartitionImage, TopicImage
-from broker.controller.view import ClusterChange, ClusterView
-from broker.replica.partition import Partition
-from broker.replica.turns import Job, Turns
-from broker.replica.worker import Worker
-from storage.config import LogConfig
-from storage.errors import LogFailure
-from storage.log_directory import LogDirectory, PendingFolderDeletion
-from storage.topic_partition import TopicPartition
+from barnabas.broker.clock import Clock, Later
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.controller.images import TopicImage
+from barnabas.broker.controller.orders import EPOCH_DURING_DELETE
+from barnabas.broker.replica.fetchers import Fetchers, OpenChannel
+from barnabas.broker.replica.folder_deletions import FolderDeletions
+from barnabas.broker.replica.hosted_topic import HostedTopic
+from barnabas.broker.replica.isr_changes import AskController, IsrChanges
+from barnabas.broker.replica.long_work import LongWork
+from barnabas.broker.replica.partition import MAX_COST, NO_LEADER, Partition
+from barnabas.broker.replica.replica_selector import Selector, selector
+from barnabas.broker.replica.turns import Job, Turns
+from barnabas.broker.replica.worker import Worker
+from barnabas.broker.set_aside import SetAside
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
+)
+from barnabas.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from barnabas.protocol.schema import ZERO_UUID
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import LogFailure
+from barnabas.storage.log_directory import LogDirectory
 
 logger = structlog.get_logger()
+
+# How soon a log that could not be made, because the disk was full for example, is tried again.
+_RETRY_MS: Final = 1000
+_NO_EPOCH: Final = -1
+_LAST_EPOCH: Final = 2**31 - 1
+
+
+class Cluster(Protocol):
+    """What the whole cluster looks like, as far as this broker knows."""
+
+    def topic(self, name: str) -> TopicImage | None: ...
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None: ...
+
+
+class RoleListener(Protocol):
+    """Somebody who does something for the partitions that this broker leads."""
+
+    def on_leader(self, partition: Partition) -> None:
+        """This broker leads the partition in a new epoch. It may have led it before."""
+
+    def on_not_leader(self, partition: Partition) -> None:
+        """This broker follows, or has no such partition any more."""
 
 
 class Replicas:
     def __init__(
         self,
         config: BrokerConfig,
-        cluster: ClusterView,
+        cluster: Cluster,
         directory: LogDirectory,
         worker: Worker,
+        set_aside: SetAside,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        *,
         at_end_of_turn: Callable[[], None],
+        log_config_of: Callable[[str], LogConfig],
+        is_deleted: Callable[[bytes], bool],
+        on_deleted: Callable[[bytes], None],
+        broker_epoch: Callable[[], int] = lambda: -1,
+        is_alive: Callable[[int], bool] = lambda broker_id: True,
+        open_channel: OpenChannel | None = None,
+        ask_controller: AskController | None = None,
     ) -> None:
-        """`at_end_of_turn` has `append_due` called once this turn's callbacks are done."""
+        """`at_end_of_turn` has `append_due` called once this turn's callbacks are done.
+
+        `log_config_of` gives a topic's settings. `is_deleted` says whether the deletion of a topic with this id is
+        noted; `on_deleted` is called when no start of this broker will find a folder of that topic again. `is_alive`
+        is about other brokers. `open_channel` connects to a leader, for one fetcher alone; `ask_controller` is for
+        changes of in-sync replicas.
+        """
         self.worker = worker
+        self.set_aside = set_aside
         self.clock = clock
         self.directory = directory
+        self.broker_id: int = config.node_id
+        self.controller_epoch = 0  # of the last controller that this broker listened to
         self._config = config
         self._cluster = cluster
         self._at_end_of_turn = at_end_of_turn
-        self._topics: dict[str | bytes, list[Partition]] = {}  # by name, and by id too
+        self._log_config_of = log_config_of
+        self._is_deleted = is_deleted
+        self._on_deleted = on_deleted
+        self._broker_epoch = broker_epoch
+        self._hosted: dict[str, HostedTopic] = {}
+        self._partitions: dict[str | bytes, list[Partition | None]] = {}  # the same lists, by name and by id
         self._due: list[Partition] = []
-        self._turns = Turns(clock, loop)
-        self._folders_to_delete: deque[PendingFolderDeletion] = deque()
+        self._turns = Turns(clock, loop, set_aside)
+        self._failures: dict[str, str] = {}  # of topics that lack partitions: why those could not be made
+        self._next_try = Later(clock, lambda: _RETRY_MS, self._try_failed)
+        self.long_work = LongWork(worker)
+        self._deletions = FolderDeletions(directory, worker, set_aside)
+        self._role_listeners: list[RoleListener] = []
+        # Partitions that this broker was told to delete, and in which leader epoch: it has them again in a later one.
+        self._deleted_in: dict[tuple[bytes, int], int] = {}
         self._stopped = False
-        self._set_strays_aside()
-        for image in cluster.topics.values():
-            self._host(image)
-        self._turns.finish()
-        cluster.subscribe(self._on_change)
+        self.is_alive = is_alive
+        self._fetchers = Fetchers(self.broker_id, broker_epoch, open_channel, config, directory, worker, clock, loop)
+        self._isr_changes = IsrChanges(
+            self.broker_id, broker_epoch, self, lambda: self.max_lag_ms, ask_controller, is_alive, clock, loop
+        )
+        for name, log in list(directory.logs.items()):
+            if log.topic_id is not None and is_deleted(log.topic_id.bytes):
+                self._deletions.add(name)
+
+    @property
+    def max_lag_ms(self) -> int:
+        lag: int = self._config.replica_lag_time_max_ms
+        return lag
+
+    @property
+    def selector(self) -> Selector | None:
+        """Chooses the replica that a consumer should read from (`replica.selector.class`)."""
+        return selector(self._config.replica_selector_class)
+
+    def start(self) -> None:
+        """Watch from now on whether followers keep up."""
+        self._isr_changes.start()
 
     # --- finding ---
 
     def find(self, topic: str | bytes, index: int) -> Partition | None:
         """A partition by its topic's name or id."""
-        partitions = self._topics.get(topic)
+        partitions = self._partitions.get(topic)
         return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
 
+    def missing(self, topic: str | bytes, index: int) -> ErrorCode:
+        """What a client gets that looks for a partition here which this broker does not have."""
+        by_name = isinstance(topic, str)
+        image = self._cluster.topic(topic) if isinstance(topic, str) else self._cluster.topic_by_id(topic)
+        if image is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
+        known = 0 <= index < len(image.partitions)
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def of_topic(self, topic: str) -> Sequence[Partition]:
-        return self._topics.get(topic, ())
+        """The partitions of a topic that this broker has."""
+        return tuple(partition for partition in self._partitions.get(topic, ()) if partition is not None)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has, on whatever brokers."""
+        image = self._cluster.topic(topic)
+        return 0 if image is None else len(image.partitions)
 
     def __iter__(self) -> Iterator[Partition]:
-        for name, partitions in self._topics.items():
-            if isinstance(name, str):
-                yield from partitions
+        for topic in self._hosted.values():
+            for partition in topic.partitions:
+                if partition is not None:
+                    yield partition
 
     # --- appends ---
 
@@ -76,123 +186,378 @@ class Replicas:
         self._due.append(partition)
         self._at_end_of_turn()
 
+    def in_turns(self, name: str, job: Job) -> None:
+        self._turns.add(name, job)
+
     @property
     def has_due(self) -> bool:
         return bool(self._due)
 
-    def append_due(self) -> None:
+    def append_due(self) -> bool:
+        """Append what is due. False if that is too much for one turn of the loop: the rest is for the next."""
+        cost = 0
         while self._due:  # what an append brings about may have something to append itself
             due, self._due = self._due, []
             now_ms = self.clock.now_ms()
-            for partition in due:
-                partition.append_queued(now_ms)
+            for number, partition in enumerate(due, 1):
+                try:
+                    cost += partition.append_queued(now_ms)
+                except Exception as error:  # nobody foresaw it; the other partitions go on
+                    self.set_aside.add("append", str(partition.log.topic_partition), error)
+                if cost >= MAX_COST:
+                    self._due[:0] = due[number:]
+                    return not self._due
+        return True
 
-    # --- following the cluster ---
+    # --- following and being followed ---
+
+    def follower_fetched(
+        self, partition: Partition, broker_id: int, offset: int, log_start_offset: int, broker_epoch: int
+    ) -> ErrorCode:
+        """A follower of a partition that is led here has everything below `offset`."""
+        error = partition.follower_fetched(broker_id, offset, log_start_offset, broker_epoch)
+        if not error:
+            self._isr_changes.expand(partition, broker_id)
+        return error
+
+    def is_on_disk(self, partition: Partition) -> None:
+        self._fetchers.wake(partition)
+
+    # --- orders ---
+
+    def subscribe_roles(self, listener: RoleListener) -> None:
+        """Tell `listener` of each new role, once a partition has it, in the order of leader epochs."""
+        self._role_listeners.append(listener)
+
+    def brokers_changed(self) -> None:
+        """Brokers have come or gone. What waits for one that is gone need not wait any longer."""
+        for partition in self:
+            if partition.leadership is not None and partition.leadership.followers:
+                partition.look_at_followers()
+
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Carry out LeaderAndIsr. Returns when all logs are there, or could not be made."""
+        answer = self.take_roles(request)
+        if not answer.error_code:
+            for topic in request.topic_states:
+                await self._turns.done(topic.topic_name)
+        return answer
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Carry out StopReplica. Returns when no start will find what was to be deleted."""
+        answer = self.drop_roles(request)
+        if not answer.error_code:
+            for topic in request.topic_states:
+                await self._turns.done(topic.topic_name)
+        return answer
+
+    def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        """Whether to listen: not to a deposed controller, and not to orders for an earlier life of this broker.
+
+        A newer broker epoch is fine: the controller may learn of a registration first (KAFKA-9839).
+        """
+        if broker_epoch != _NO_EPOCH and broker_epoch < self._broker_epoch():
+            return ErrorCode.STALE_BROKER_EPOCH
+        if controller_epoch < self.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.controller_epoch = controller_epoch
+        return ErrorCode.NONE
+
+    def take_roles(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Begin to carry out LeaderAndIsr. The errors in the answer are complete when the topics are `made`."""
+        error = self.check_sender(request.controller_epoch, request.broker_epoch)
+        if error:
+            return LeaderAndIsrResponse(error_code=error)
+        self._fetchers.leaders_are_at(request.live_leaders)
+        topics = [self._take_roles_of(topic) for topic in request.topic_states]
+        errors = [error for topic in topics for error in topic.partition_errors]
+        return LeaderAndIsrResponse(topics=topics, partition_errors=errors)
+
+    def _take_roles_of(self, order: LeaderAndIsrTopicState) -> LeaderAndIsrTopicError:
+        answer = LeaderAndIsrTopicError(topic_id=order.topic_id, partition_errors=[])
+        topic = self._topic_for(order)
+        accepted: list[tuple[LeaderAndIsrPartitionState, LeaderAndIsrPartitionError]] = []
+        for state in order.partition_states:
+            error = LeaderAndIsrPartitionError(topic_name=order.topic_name, partition_index=state.partition_index)
+            answer.partition_errors.append(error)
+            if topic is None:
+                error.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
+                continue
+            if state.leader_epoch <= self._deleted_in.get((topic.topic_id, state.partition_index), _NO_EPOCH):
+                error.error_code = ErrorCode.STALE_CONTROLLER_EPOCH  # it was sent twice, and comes late
+                continue
+            error.error_code = topic.objection(state, self.broker_id)
+            if not error.error_code:
+                topic.states[state.partition_index] = state
+                accepted.append((state, error))
+        if topic is not None and accepted:
+            self._hosted[topic.name] = topic
+            self._partitions[topic.name] = self._partitions[topic.topic_id] = topic.partitions
+            self._turns.add(topic.name, self._carry_out(topic, accepted))
+        return answer
+
+    def _topic_for(self, order: LeaderAndIsrTopicState) -> HostedTopic | None:
+        """The topic that is meant. None if this broker has another one of that name whose deletion is not known."""
+        topic = self._hosted.get(order.topic_name)
+        if topic is None:
+            return HostedTopic(order.topic_name, order.topic_id)
+        if order.topic_id in (ZERO_UUID, topic.topic_id):
+            return topic
+        if not self._is_deleted(topic.topic_id):
+            return None
+        self._drop(topic, list(topic.states))
+        return HostedTopic(order.topic_name, order.topic_id)
+
+    def _carry_out(
+        self, topic: HostedTopic, orders: Sequence[tuple[LeaderAndIsrPartitionState, LeaderAndIsrPartitionError]]
+    ) -> Job:
+        """Have a log for each partition, and give each its role. What is not ordered any more is left out."""
+        made: list[Partition] = []
+        config = self._log_config_of(topic.name)
+        failure: str | None = None
+        for state, error in orders:
+            index = state.partition_index
+            if topic.states.get(index) is not state:
+                continue
+            name = TopicPartition(topic.name, index)
+            if failure is not None:
+                error.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            try:
+                partition = topic.find(index)
+                if partition is None:
+                    partition = self._make(topic, name, config)
+                    if partition is None:
+                        error.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
+                        continue
+                    self._give_role(partition, state)
+                    made.append(partition)
+                elif self._give_role(partition, state):
+                    self._has_role(partition)
+            except (LogFailure, OSError) as raised:
+                failure = str(raised)
+                error.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                self._try_again(name, failure)
+                continue
+            except Exception as raised:
+                error.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+                self.set_aside.add("partition", str(name), raised)
+                continue
+            self.set_aside.remove("partition", str(name))
+            yield
+            if self._stopped:
+                return
+        self._show(topic, made, config)
+        if failure is None and not any(topic.is_undone(state) for state in topic.states.values()):
+            self._failures.pop(topic.name, None)  # otherwise an earlier order has failed for another partition
+
+    def _make(self, topic: HostedTopic, name: TopicPartition, config: LogConfig) -> Partition | None:
+        """None if there is a log of another topic of this name, whose deletion is not known."""
+        log = self.directory.logs.get(name)
+        if log is not None and log.topic_id is not None and topic.topic_id not in (ZERO_UUID, log.topic_id.bytes):
+            if not self._is_deleted(log.topic_id.bytes) or not self._deletions.add(name):
+                return None
+            self._forget_deleted(log.topic_id.bytes)
+        log = self.directory.create_log(name, uuid.UUID(bytes=topic.topic_id), config, self.clock.now_ms())
+        if log.config != config:
+            log.config = config
+        return Partition(self, topic.name, topic.topic_id, name.partition, log)
+
+    def _give_role(self, partition: Partition, state: LeaderAndIsrPartitionState) -> bool:
+        """Returns whether the role is a new one."""
+        before = partition.leader_epoch, partition.leader_id
+        if state.leader == self.broker_id:
+            partition.lead(state.leader_epoch, state.partition_epoch, state.replicas, state.isr)
+        elif before != (state.leader_epoch, state.leader):
+            partition.follow(state.leader, state.leader_epoch)
+        return before != (partition.leader_epoch, partition.leader_id)
+
+    def _has_role(self, partition: Partition) -> None:
+        """A partition that can be found has a new role."""
+        if partition.leadership is None and partition.leader_id != NO_LEADER:
+            self._fetchers.follow(partition)
+        else:
+            self._fetchers.forget(partition)
+        for listener in self._role_listeners:
+            try:
+                if partition.leadership is None:
+                    listener.on_not_leader(partition)
+                else:
+                    listener.on_leader(partition)
+            except Exception as error:  # others must hear of it all the same
+                self.set_aside.add("role", str(partition.log.topic_partition), error)
+
+    def _show(self, topic: HostedTopic, made: Sequence[Partition], config: LogConfig) -> None:
+        """Let new partitions be found, except those that were dropped while the others were made."""
+        shown = [partition for partition in made if partition.index in topic.states]
+        for partition in shown:
+            topic.put(partition)
+        if shown and self._log_config_of(topic.name) != config:  # it has changed meanwhile
+            self.reconfigure([topic.name])
+        for partition in shown:
+            self._has_role(partition)
+
+    def _try_again(self, name: TopicPartition, reason: str) -> None:
+        self.set_aside.add("partition", str(name), reason)
+        if not self._failures:
+            self._next_try.start()
+        self._failures[name.topic] = reason
+
+    def _try_failed(self) -> None:
+        failed, self._failures = self._failures, {}
+        for name in failed:
+            topic = self._hosted.get(name)
+            if topic is not None:
+                undone = [state for state in topic.states.values() if topic.is_undone(state)]
+                orders = [
+                    (state, LeaderAndIsrPartitionError(partition_index=state.partition_index)) for state in undone
+                ]
+                self._turns.add(name, self._carry_out(topic, orders))
+
+    # --- dropping ---
+
+    def drop_roles(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Begin to carry out StopReplica: partitions are gone at once, their folders when the topic is `made`."""
+        error = self.check_sender(request.controller_epoch, request.broker_epoch)
+        if error:
+            return StopReplicaResponse(error_code=error)
+        return StopReplicaResponse(
+            partition_errors=[error for topic in request.topic_states for error in self._drop_roles_of(topic)]
+        )
+
+    def _drop_roles_of(self, order: StopReplicaTopicState) -> list[StopReplicaPartitionError]:
+        topic = self._hosted.get(order.topic_name) or HostedTopic(order.topic_name, ZERO_UUID)
+        doomed: list[int] = []
+        errors = []
+        for state in order.partition_states:
+            index = state.partition_index
+            error = StopReplicaPartitionError(topic_name=order.topic_name, partition_index=index)
+            errors.append(error)
+            if self._is_outdated(topic, index, state.leader_epoch):
+                error.error_code = ErrorCode.FENCED_LEADER_EPOCH
+            elif state.delete_partition:
+                doomed.append(index)
+                if topic.topic_id != ZERO_UUID:
+                    is_for_ever = state.leader_epoch == EPOCH_DURING_DELETE
+                    self._deleted_in[topic.topic_id, index] = _LAST_EPOCH if is_for_ever else state.leader_epoch
+            else:
+                partition = topic.find(index)
+                if partition is not None:
+                    partition.follow(NO_LEADER, partition.leader_epoch)
+                    self._has_role(partition)
+        if doomed:
+            self._drop(topic, doomed)
+        return errors
+
+    def _is_outdated(self, topic: HostedTopic, index: int, leader_epoch: int) -> bool:
+        """Whether a partition has been given another role since it was to be stopped: the order comes late, or twice.
+
+        A deletion has no epoch that could be compared. But brokers are told that a topic is deleted before they are to
+        delete it: one that they know is another topic of that name.
+        """
+        if leader_epoch == EPOCH_DURING_DELETE:
+            return topic.topic_id != ZERO_UUID and self._cluster.topic_by_id(topic.topic_id) is not None
+        last = topic.states.get(index)
+        return last is not None and leader_epoch != _NO_EPOCH and leader_epoch < last.leader_epoch
+
+    def _drop(self, topic: HostedTopic, indexes: Iterable[int]) -> None:
+        """Have these partitions no more. Logs that are being made are left to the job that deletes them."""
+        names = [TopicPartition(topic.name, index) for index in indexes]
+        self._take_out(topic, names)
+        self._turns.add(topic.name, self._delete(topic, names))
+
+    def _take_out(self, topic: HostedTopic, names: Iterable[TopicPartition]) -> None:
+        for name in names:
+            partition = topic.take_out(name.partition)
+            self.set_aside.remove("partition", str(name))
+            if partition is not None:
+                partition.delete()
+                self._has_role(partition)
+        if not topic.states:
+            self.set_aside.remove("topic", topic.name)
+            self._failures.pop(topic.name, None)
+            if self._hosted.get(topic.name) is topic:
+                del self._hosted[topic.name]
+                del self._partitions[topic.name]
+                self._partitions.pop(topic.topic_id, None)
+
+    def _delete(self, topic: HostedTopic, names: Sequence[TopicPartition]) -> Job:
+        all_gone = True
+        found: dict[bytes, None] = {}
+        for name in names:
+            log = self.directory.logs.get(name)
+            if log is not None:
+                if log.topic_id is not None:
+                    found[log.topic_id.bytes] = None
+                all_gone = self._deletions.add(name) and all_gone
+                yield
+        if topic.topic_id == ZERO_UUID:  # this broker had no role for it
+            for topic_id in found:
+                self._forget_deleted(topic_id)
+        elif all_gone and not topic.states:
+            self._on_deleted(topic.topic_id)
+
+    def _forget_deleted(self, topic_id: bytes) -> None:
+        """Tell that nothing is left of a topic, if that is so."""
+        if not any(log.topic_id is not None and log.topic_id.bytes == topic_id for log in self.directory.logs.values()):
+            self._on_deleted(topic_id)
+
+    def set_aside_strays(self, is_known: Callable[[TopicPartition, bytes | None], bool]) -> None:
+        """Do not use partitions that the cluster does not know. Folders are kept, except those of deleted topics.
+
+        `is_known` is asked about each log, with the topic id in its folder. One may have a role: this broker had no
+        session with the registry when its topic was deleted, or when the partition was moved elsewhere.
+        """
+        for topic in list(self._hosted.values()):
+            indexes = [
+                index for index in topic.states if not is_known(TopicPartition(topic.name, index), topic.topic_id)
+            ]
+            if indexes and self._is_deleted(topic.topic_id):
+                self._drop(topic, indexes)
+            elif indexes:
+                self._take_out(topic, [TopicPartition(topic.name, index) for index in indexes])
+        for name, log in list(self.directory.logs.items()):
+            topic_id = None if log.topic_id is None else log.topic_id.bytes
+            if self.find(*name) is not None or is_known(name, topic_id):
+                continue
+            if topic_id is None or not self._is_deleted(topic_id):
+                logger.warning("stray partition set aside", partition=str(name))
+                self.directory.set_aside(name)
+
+    # --- settings, and the end ---
+
+    def reconfigure(self, topics: Iterable[str] | None = None) -> None:
+        """The settings of topics changed; without names, those of the broker, which all topics follow."""
+        for name in list(self._hosted) if topics is None else topics:
+            topic = self._hosted.get(name)
+            if topic is not None:
+                config = self._log_config_of(name)
+                for partition in topic.partitions:
+                    if partition is not None:
+                        partition.log.config = config
 
     async def made(self, topic: str) -> None:
-        """Wait until a topic's partitions are there: making many logs takes more than one turn of the loop."""
+        """Wait until what was ordered for a topic is done: making many logs takes more than one turn of the loop."""
         await self._turns.done(topic)
+
+    def failure(self, topic: str) -> str | None:
+        """Why a topic lacks partitions. They are made as soon as that is possible."""
+        return self._failures.get(topic)
 
     @property
     def is_working(self) -> bool:
         """Whether appends are due, or logs are being made or removed."""
-        return bool(self._due or self._folders_to_delete) or self._turns.are_due
+        return bool(self._due) or self._deletions.are_due or self._turns.are_due
+
+    @property
+    def is_changing_isrs(self) -> bool:
+        return self._isr_changes.are_under_way
 
     def stop(self) -> None:
         """Leave logs that are still to be made, and folders that are still to be deleted, to the next start."""
         self._stopped = True
+        self._fetchers.close()
+        self._isr_changes.stop()
+        self._next_try.cancel()
         self._turns.finish()
-        while len(self._folders_to_delete) > 1:
-            self._folders_to_delete.pop()
-
-    def _on_change(self, change: ClusterChange) -> None:
-        for topic in change.topics.values():
-            if topic.old is not None and (topic.new is None or topic.new.topic_id != topic.old.topic_id):
-                self._drop(topic.old)
-            if topic.new is not None:
-                self._host(topic.new)
-
-    def _host(self, image: TopicImage) -> None:
-        """Have a log for each partition of a topic, with the topic's settings, and lead it."""
-        partitions = self._topics.setdefault(image.name, [])
-        self._topics[image.topic_id] = partitions
-        self._follow(image, partitions)
-        if len(partitions) < len(image.partitions):
-            self._turns.add(image.name, self._make(image, partitions))
-
-    def _follow(self, image: TopicImage, partitions: list[Partition]) -> None:
-        """Bring partitions in line with what the cluster says of their topic now."""
-        config = self._log_config(image)
-        for partition, state in zip(partitions, image.partitions, strict=False):
-            self._lead(partition, config, state)
-
-    def _lead(self, partition: Partition, config: LogConfig, state: PartitionImage) -> None:
-        partition.log.config = config
-        partition.lead(state.leader_epoch, len(state.replica_nodes), len(state.isr_nodes))
-
-    def _make(self, image: TopicImage, partitions: list[Partition]) -> Job:
-        """Make the logs that a topic lacks. Its new partitions can be found when all are there, and not one earlier."""
-        config = self._log_config(image)
-        topic_id = uuid.UUID(bytes=image.topic_id)
-        made: list[Partition] = []
-        for index in range(len(partitions), len(image.partitions)):
-            name = TopicPartition(image.name, index)
-            try:
-                log = self.directory.create_log(name, topic_id, config, self.clock.now_ms())
-            except LogFailure as failure:
-                logger.error("partition could not be made", partition=str(name), error=str(failure))
-                break
-            made.append(Partition(self, image.name, image.topic_id, index, log))
-            self._lead(made[-1], config, image.partitions[index])
-            yield
-            if self._topics.get(image.topic_id) is not partitions:  # the topic has been deleted meanwhile
-                yield from self._remove(made)
-                return
-            if self._stopped:
-                return
-        partitions += made
-        self._follow(self._cluster.topics[image.name], partitions)
-
-    def _drop(self, image: TopicImage) -> None:
-        self._topics.pop(image.topic_id, None)
-        partitions = self._topics.pop(image.name, [])
-        for partition in partitions:
-            partition.delete()
-        self._turns.add(image.name, self._remove(partitions))
-
-    def _remove(self, partitions: list[Partition]) -> Job:
-        for partition in partitions:
-            self._folders_to_delete.append(self.directory.delete_log(partition.log.topic_partition))
-            if len(self._folders_to_delete) == 1:
-                self._delete_next_folder()
-            yield
-
-    def _delete_next_folder(self) -> None:
-        """One at a time: other work for the threads, such as a flush that somebody waits for, comes in between."""
-        self.worker.run(self._folders_to_delete[0].run, self._folder_deleted)
-
-    def _folder_deleted(self, outcome: Exception | None) -> None:
-        if outcome is not None:
-            logger.error("folder could not be deleted", path=self._folders_to_delete[0].path, error=str(outcome))
-        self._folders_to_delete.popleft()
-        if self._folders_to_delete:
-            self._delete_next_folder()
-
-    def _log_config(self, image: TopicImage) -> LogConfig:
-        return log_config(TopicConfig(image.configs, self._config))
-
-    def reconfigure(self) -> None:
-        """The broker's own settings changed, which topics without settings of their own follow."""
-        for image in self._cluster.topics.values():
-            config = self._log_config(image)
-            for partition in self._topics.get(image.name, ()):
-                partition.log.config = config
-
-    def _set_strays_aside(self) -> None:
-        """Folders of topics that the registry does not know, or knows under another id, are kept, but not used."""
-        for name, log in list(self.directory.logs.items()):
-            image = self._cluster.topic(name.topic)
-            known = image is not None and (log.topic_id is None or log.topic_id.bytes == image.topic_id)
-            if image is None or not known or name.partition >= len(image.partitions):
-                logger.warning("stray partition set aside", partition=str(name))
-                self.directory.set_aside(name)
+        self._deletions.stop()

@@ -1,4 +1,4 @@
-"""Work in many small steps, a few milliseconds of it a turn of the loop, so that nobody else waits for it for long."""
+"""Work in many small steps, a few milliseconds per turn of the loop, so that nobody else has to wait for long."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-import structlog
+from barnabas.broker.clock import Clock
+from barnabas.broker.set_aside import SetAside
 
-from broker.clock import Clock
-
-logger = structlog.get_logger()
-
-# So much is done at once in a turn, so that a small job is over when `add` returns.
+# How many steps run immediately, so that a small job is finished when `add` returns, unless they take too long.
 _STEPS_AT_ONCE: Final = 16
-_SECONDS_A_TURN: Final = 0.005
+_SECONDS_PER_TURN: Final = 0.005
 
 Job = Iterator[None]
-"""Does one step whenever it is asked for the next."""
+"""Does one step per `next`."""
 
 
 class Turns:
-    """Jobs, each about something that has a name. Those of one name are done in order; the names take turns."""
+    """Named jobs. Those of one name run in order; the names take turns."""
 
-    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop, set_aside: SetAside) -> None:
         self._clock = clock
+        self._set_aside = set_aside
         self._loop = loop
         self._jobs: dict[str, deque[Job]] = {}
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._steps_at_once = _STEPS_AT_ONCE
+        self._seconds_at_once = _SECONDS_PER_TURN
         self._scheduled = False
 
     def add(self, name: str, job: Job) -> None:
-        """Begin a job. It is over at once if it is small and not one of many."""
+        """Start a job. It is finished at once if it is small and not one of many."""
         jobs = self._jobs.setdefault(name, deque())
         jobs.append(job)
-        while self._steps_at_once and self._jobs.get(name) is jobs and jobs[0] is job:
+        began = self._clock.monotonic()
+        spent = 0.0
+        while self._steps_at_once and spent < self._seconds_at_once and self._jobs.get(name) is jobs and jobs[0] is job:
             self._steps_at_once -= 1
             self._step(name)
+            spent = self._clock.monotonic() - began
+        self._seconds_at_once -= spent
         self._schedule()
 
     async def done(self, name: str) -> None:
@@ -53,7 +56,7 @@ class Turns:
         return bool(self._jobs)
 
     def finish(self) -> None:
-        """Do all that is left, however long it takes."""
+        """Finish everything, however long it takes."""
         while self._jobs:
             self._step(next(iter(self._jobs)))
 
@@ -65,7 +68,8 @@ class Turns:
     def _turn(self) -> None:
         self._scheduled = False
         self._steps_at_once = _STEPS_AT_ONCE
-        end = self._clock.monotonic() + _SECONDS_A_TURN
+        self._seconds_at_once = _SECONDS_PER_TURN
+        end = self._clock.monotonic() + _SECONDS_PER_TURN
         while self._jobs:
             self._step(next(iter(self._jobs)))
             if self._clock.monotonic() >= end:
@@ -78,10 +82,10 @@ class Turns:
             next(jobs[0])
         except StopIteration:
             jobs.popleft()
-        except Exception:
-            logger.exception("work was given up", about=name)
+        except Exception as error:
+            self._set_aside.add("topic", name, error)
             jobs.popleft()
         if jobs:
-            self._jobs[name] = jobs  # behind the others, whose turn it is now
+            self._jobs[name] = jobs  # behind the others, whose turn it is
         elif name in self._waiting:
             self._waiting.pop(name).set_result(None)

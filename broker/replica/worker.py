@@ -1,4 +1,4 @@
-"""Work that may block (syncing, deleting, scanning) is done on threads of its own, and its end told on the loop."""
+"""Work that may block (syncing, deleting, scanning) runs on worker threads, and its end is reported on the loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Worker:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="worker")
         self._stopped = False
-        self.under_way = 0  # how much was begun whose end has not been told
+        self.under_way = 0  # how many works have been started and not reported
 
     def run(self, work: Callable[[], T], done: Callable[[T | Exception], None] | None = None) -> None:
         """Do `work` on a thread. `done` gets its result, or what it raised, on the loop's thread."""
@@ -48,6 +48,6 @@ class Worker:
             self.under_way -= 1
 
     async def stop(self) -> None:
-        """Finish what was begun, and begin nothing more: the next start makes up for it."""
+        """Finish what was started, and start nothing more: the next start makes up for it."""
         self._stopped = True
         await asyncio.to_thread(self._threads.shutdown)

@@ -1,1 +1,1 @@
-"""Sockets: listeners, connections, and the way of a frame to its handler and of the answer back."""
+"""Sockets: listeners, connections, and the path of a frame to its handler and of the answer back."""

@@ -1,4 +1,4 @@
-"""Addresses of sockets, as clients and people are told them."""
+"""Addresses of sockets, as clients and people see them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 
 def unmapped(host: str) -> str:
-    """A socket of both families shows an IPv4 address inside an IPv6 one; nobody else knows it under that name."""
+    """A dual-stack socket shows an IPv4 address inside an IPv6 one; nobody else uses that form."""
     return host.removeprefix("::ffff:") if "." in host else host
 
 
@@ -17,7 +17,7 @@ def host_and_port(host: str, port: int) -> str:
 
 @cache
 def addresses_of(host: str) -> frozenset[str]:
-    """All addresses of a host, asked for once, since asking may take its time; none if nobody knows it."""
+    """All addresses of a host, resolved once because that may take time; none if it is unknown."""
     try:
         return frozenset(str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
     except socket.gaierror:

@@ -1,19 +1,21 @@
-"""Receive buffers, shared by all connections: a connection holds one only while it has bytes to look at."""
+"""Receive buffers, shared by all connections: a connection holds one only while it has bytes to process."""
 
 from __future__ import annotations
 
+import mmap
 from typing import Final
 
 # Small, because a thousand connections may each hold one in the same turn of the loop; large frames grow theirs.
 SMALLEST: Final = 32 * 1024
-# What lies in the pool for the next taker.
+_SMALL: Final = 1024 * 1024
+# How much the pool keeps.
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 
 
 class BufferPool:
-    """Buffers whose sizes are powers of two, last in first out, so that the next taker gets one that is warm.
+    """Buffers whose sizes are powers of two, last in first out, so that the next one in use is a warm one.
 
-    They are handed out as views, which live as long as they do: everybody needs one, and making it costs something.
+    They are handed out as views that live as long as they do, because creating a view costs something.
     """
 
     def __init__(self) -> None:
@@ -25,18 +27,19 @@ class BufferPool:
         size = max(SMALLEST, 1 << (size - 1).bit_length())
         free = self._free.get(size)
         if not free:
-            return memoryview(bytearray(size))
+            # Python would fill a large buffer with zeros first. The system does so page by page, as bytes arrive.
+            return memoryview(bytearray(size) if size <= _SMALL else mmap.mmap(-1, size))
         self._free_bytes -= size
         return free.pop()
 
     def give(self, buffer: memoryview) -> None:
-        """Take back a buffer that nothing reads or writes any more."""
+        """Take back a buffer that is no longer in use."""
         size = len(buffer)
         if self._free_bytes + size <= _KEPT_BYTES:
             self._free_bytes += size
             self._free.setdefault(size, []).append(buffer)
 
     def trim(self) -> None:
-        """Let go of what large frames needed once."""
+        """Free what large frames needed once."""
         for size in [size for size in self._free if size > SMALLEST]:
             self._free_bytes -= size * len(self._free.pop(size))

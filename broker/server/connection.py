@@ -1,12 +1,12 @@
 """A client's connection: frames in, answers out.
 
-It owns a raw non-blocking socket, because uvloop's transports know no sendfile. Bytes are received into a buffer from
+It owns a raw non-blocking socket, because uvloop's transports have no sendfile. Bytes are received into a buffer from
 the pool, and a request's frame is a view into it. Answers leave in the order of their requests; records in them go from
 file to socket by sendfile.
 
-Requests of one connection are under way one at a time, as in Kafka. Only Produce requests that arrived together are
-also begun together, because their appends go out in one write. Nothing more is begun, and in the end nothing more is
-received, while an answer waits for the client to read it: such a client costs one buffer and one answer.
+A connection processes one request at a time, as in Kafka. Only Produce requests that arrived together are also started
+together, because their appends go out in one write. While an answer waits for the client to read it, nothing more is
+started and eventually nothing more is received: such a client costs one buffer and one answer.
 """
 
 from __future__ import annotations
@@ -14,22 +14,28 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from broker.server.addresses import host_and_port, unmapped
-from broker.server.buffers import SMALLEST
-from protocol.api import ApiKey
-from protocol.errors import ProtocolError
-from storage.segment import FileSlice
+from barnabas.broker.clock import Clock
+from barnabas.broker.security.principal import ANONYMOUS, Principal
+from barnabas.broker.server.addresses import host_and_port, unmapped
+from barnabas.broker.server.buffers import SMALLEST
+from barnabas.broker.server.request import Pause
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ProtocolError
+from barnabas.storage.segment import FileSlice
 
 if TYPE_CHECKING:
-    from broker.server.listener import Listener
-    from broker.server.request import Request
-    from broker.server.server import Server
+    from barnabas.broker.security.authorizer import CheckedAccess
+    from barnabas.broker.security.sasl.authenticator import Authenticator
+    from barnabas.broker.server.listener import Listener
+    from barnabas.broker.server.request import Request
+    from barnabas.broker.server.server import Server
+    from barnabas.broker.server.tls_socket import Socket
 
 log = structlog.get_logger()
 
@@ -37,12 +43,19 @@ _unpack_size: Final = Struct(">i").unpack_from
 _unpack_size_and_key: Final = Struct(">ih").unpack_from
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _NOTHING: Final = memoryview(b"")
-# How much one connection may send before the others have their turn.
-_FAIR_SLICE: Final = 1024 * 1024
+# Once a frame has filled a buffer of this size, its declared size is trusted.
+_LARGE: Final = 4 * 1024 * 1024
+# How many bytes one connection may send per turn of the loop, so that the others get theirs.
+_MOST_PER_TURN: Final = 1024 * 1024
+# How many requests one connection may start before the others get their turn. A request that is not a Produce counts as
+# several.
+_FAIR_REQUESTS: Final = 128
+_OTHER_REQUEST: Final = 8
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
 Output = Sequence[bytearray | memoryview | FileSlice]
+Dispatch = Callable[["Connection", memoryview], None]
 
 
 class Connection:
@@ -51,42 +64,57 @@ class Connection:
         "_buffer",
         "_client_id",
         "_client_id_bytes",
+        "_dispatch",
         "_end",
         "_file_sent",
+        "_holds",
+        "_is_muted",
+        "_largest_frame",
         "_out",
         "_reading",
         "_send_due",
+        "_send_file_slice",
         "_server",
         "_socket",
         "_start",
         "_wanted",
         "_writing",
+        "access",
         "active_at",
+        "authenticator",
         "closed",
         "listener",
         "local_address",
         "peer",
+        "principal",
         "requests",
     )
 
-    def __init__(self, server: Server, listener: Listener, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def __init__(self, server: Server, listener: Listener, sock: Socket, peer: tuple[str, int]) -> None:
         self._server = server
         self._socket = sock
-        self.listener = listener
+        self._send_file_slice = send_file
         self.peer = peer
+        self.belongs_to(ANONYMOUS)
+        self.authenticator: Authenticator | None = None  # where its listener has SASL
+        self._dispatch: Dispatch = server.dispatcher.dispatch
+        self._largest_frame = server.request_max_bytes
+        self.listener = listener
         host, port = sock.getsockname()[:2]
         self.local_address: tuple[str, int] = (unmapped(host), port)
         self.active_at = server.tick
         self.closed = False
         self.requests: deque[Request] = deque()
-        self._appending = 0  # how many of the requests under way are Produces whose append is due this turn
+        self._appending = 0  # how many of the current requests are Produces whose append is due this turn
+        self._holds = 0  # how many frames are not decoded yet
         self._buffer = _NOTHING  # from the pool, while there is something in it
         self._start = self._end = 0  # what was received and not yet taken: _buffer[_start:_end]
         self._wanted = SMALLEST  # the size of buffer that recent frames needed
         self._out: deque[bytearray | memoryview | FileSlice] = deque()
-        self._file_sent = 0  # how much of the file part at the head of _out is gone
+        self._file_sent = 0  # how much of the file slice at the head of _out has been sent
         self._reading = self._writing = False
-        self._send_due = False  # whether something will call send() by itself
+        self._is_muted = False
+        self._send_due = False  # whether send() will be called anyway
         self._client_id_bytes = b""
         self._client_id = ""
         self._read(True)
@@ -95,14 +123,25 @@ class Connection:
     def name(self) -> str:
         return host_and_port(*self.peer)
 
+    def belongs_to(self, principal: Principal) -> None:
+        """It is known now whose it is."""
+        self.principal: Principal = principal
+        # What its requests may do; None without an authorizer: everything.
+        self.access: CheckedAccess | None = self._server.access_of(principal, self.peer[0])
+
+    @property
+    def is_from_broker(self) -> bool:
+        """Whether another broker of this cluster opened it. It is certain from its first request on."""
+        return self._server.is_from_broker(self)
+
     @property
     def client_id(self) -> str:
-        """As its last request had it."""
+        """The client id of its last request."""
         return self._client_id
 
     @property
     def has_more(self) -> bool:
-        """Whether the client has sent more than the request that is being answered, and so before it is answered."""
+        """Whether the client has sent another request before this one is answered."""
         if len(self.requests) > 1 or self._end > self._start:
             return True
         try:
@@ -131,17 +170,21 @@ class Connection:
         self.begin_requests()
 
     def begin_requests(self) -> None:
-        """Begin what has arrived whole, as far as the requests and answers under way allow."""
+        """Start the requests that have arrived completely, as far as current requests and answers allow."""
         self._send_due = True
         server = self._server
-        dispatch = server.dispatcher.dispatch
+        dispatch = self._dispatch  # an authenticator's also takes what comes in the same turn as the last step
+        allowance = _FAIR_REQUESTS
         while self._end - self._start >= 4 and not self._out:
             (size,) = _unpack_size(self._buffer, self._start)
             stop = self._start + 4 + size
-            if not 0 <= size <= server.request_max_bytes:
-                self.close(f"a frame of {size} bytes{_guess(self._buffer[self._start : self._start + 4])}")
+            if not 0 <= size <= self._largest_frame:
+                self.close(f"a frame of {size} bytes{guess(self._buffer[self._start : self._start + 4])}")
                 return
-            if stop > self._end or (self.requests and not self._may_join(stop)):
+            if stop > self._end or (self.requests and not self._may_batch(stop)):
+                break
+            if allowance <= 0:
+                server.loop.call_soon(self.carry_on)
                 break
             frame = self._buffer[self._start + 4 : stop]
             self._start = stop
@@ -149,6 +192,7 @@ class Connection:
                 dispatch(self, frame)
             except ProtocolError as error:
                 server.dispatcher.refuse(self, error)
+            allowance -= 1 if self._appending else _OTHER_REQUEST
             if self._out:
                 self.send()
                 self._send_due = True
@@ -157,53 +201,86 @@ class Connection:
         self._send_due = False
         self._settle_buffer()
 
-    def _may_join(self, stop: int) -> bool:
-        """Whether the next frame is a Produce too, like all that is under way."""
+    def take_frames(self, dispatch: Dispatch, largest: int) -> None:
+        """Give frames of at most this size to this function from now on: authentication comes before everything."""
+        self._dispatch = dispatch
+        self._largest_frame = largest
+
+    def _may_batch(self, stop: int) -> bool:
+        """Whether the next frame is a Produce, like all current requests."""
         start = self._start
         return (
             self._appending == len(self.requests)
+            and self.requests[-1].meter is None  # it may turn out that its client is held back
             and stop - start > 6
             and _unpack_size_and_key(self._buffer, start)[1] == _PRODUCE
         )
 
     def append_is_due(self) -> None:
-        """A Produce's append goes out at the end of this turn, and needs its frame till then."""
+        """A Produce's append goes out at the end of this turn and needs its frame until then."""
         self._appending += 1
 
     def appended(self) -> None:
-        """The append of one Produce has been written, or given up, and its frame is no longer needed."""
+        """The append of one Produce has been written or dropped, and its frame is no longer needed."""
         self._appending -= 1
 
+    def hold_buffer(self) -> None:
+        """A frame is still to be looked at, and stays where it is."""
+        self._holds += 1
+
+    def let_go_of_buffer(self) -> None:
+        self._holds -= 1
+        if not self.closed:
+            self._server.loop.call_soon(self.carry_on)
+
     def _settle_buffer(self) -> None:
-        """Give back the buffer if it is empty; make room in it if it is full; receive only if there is room."""
+        """Return the buffer if it is empty; make room if it is full; receive only if there is room."""
         buffer = self._buffer
         if buffer is _NOTHING:
             return
         waiting = self._end - self._start
-        if self._appending:  # frames in this buffer are still to be written to a log, so nothing in it may move
-            self._read(self._end < len(buffer))
+        if self._appending or self._holds:  # frames in this buffer are still needed, so nothing in it may move
+            self._read(self._end < len(buffer) and not self._is_muted)
             return
         if waiting == 0:
             self._release_buffer()
         elif self._end == len(buffer):
+            if waiting >= 4 and waiting >= self._frame_size():
+                self._read(False)  # complete frames wait here already; later bytes wait in the socket
+                return
             if self._start:
                 self._buffer[:waiting] = self._buffer[self._start : self._end]
                 self._start, self._end = 0, waiting
-            elif waiting >= self._frame_size():  # whole frames wait here already; what comes after them waits outside
-                self._read(False)
-                return
             else:
                 self._grow()
-        self._read(True)
+        self._read(not self._is_muted)
+
+    def mute(self, seconds: float, clock: Clock) -> None:
+        """Read nothing and start nothing for a while, after what is being answered. Answers are sent meanwhile."""
+        pause = Pause(self)
+        self.requests.append(pause)
+        self._is_muted = True
+        self._read(False)
+
+        def unmute() -> None:
+            self._is_muted = False
+            if self._buffer is _NOTHING:
+                self._read(True)
+            pause.end()
+
+        pause.on_abandon = clock.call_later(seconds, unmute).cancel
 
     def _frame_size(self) -> int:
         size: int = _unpack_size(self._buffer, self._start)[0]
         return size + 4
 
     def _grow(self) -> None:
-        """Move to a buffer of twice the size. A large frame gets its room as it arrives, and not on its word."""
+        """Move to a buffer twice as large; once a frame has proved to be large, to one of its declared size.
+
+        So a frame gets memory as its bytes arrive, not because of its declared size, and little has to be copied.
+        """
         old, waiting = self._buffer, self._buffer[self._start : self._end]
-        self._buffer = self._server.buffers.take(2 * len(old))
+        self._buffer = self._server.buffers.take(self._frame_size() if len(old) >= _LARGE else 2 * len(old))
         self._buffer[: len(waiting)] = waiting
         self._start, self._end = 0, len(waiting)
         self._wanted = len(self._buffer)
@@ -220,7 +297,7 @@ class Connection:
         self._start = self._end = 0
 
     def client_id_of(self, raw: memoryview, length: int) -> str:
-        """A client id, which is the same in every request of a connection, so it is decoded once."""
+        """A client id. It is the same in every request of a connection, so it is decoded once."""
         if len(raw) != length:
             raise ProtocolError("a request header is cut short")
         if raw != self._client_id_bytes:
@@ -234,7 +311,7 @@ class Connection:
     # --- sending ---
 
     def answered(self) -> None:
-        """Put in line the answers that are ready, in the order of their requests."""
+        """Queue the answers that are ready, in the order of their requests."""
         if self.closed:
             return
         requests = self.requests
@@ -252,10 +329,10 @@ class Connection:
             self._server.send_soon(self)
 
     def send(self) -> None:
-        """Send what is in line, as far as the client takes it and fairness allows."""
+        """Send queued answers, as far as the client accepts them and fairness allows."""
         self._send_due = False
         out = self._out
-        budget = _FAIR_SLICE
+        budget = _MOST_PER_TURN
         try:
             while out and budget > 0:
                 part = out[0]
@@ -277,7 +354,7 @@ class Connection:
 
     def _send_file(self, part: FileSlice, budget: int) -> int:
         count = min(part.size - self._file_sent, budget)
-        sent = send_file(self._socket, part.handle.fileno(), part.position + self._file_sent, count)
+        sent = self._send_file_slice(self._socket, part.handle.fileno(), part.position + self._file_sent, count)
         if not sent:
             raise OSError(0, "a segment is shorter than its slice")
         self._file_sent += sent
@@ -292,7 +369,7 @@ class Connection:
         self.carry_on()
 
     def carry_on(self) -> None:
-        """Begin what arrived meanwhile, if all that was in line has been sent."""
+        """Start what arrived meanwhile, if everything queued has been sent."""
         if self.closed or self._out:
             return
         if self._end > self._start:
@@ -319,7 +396,7 @@ class Connection:
                 self._server.loop.remove_writer(self._socket)
 
     def close(self, reason: str | None = None) -> None:
-        """Close at once. With a reason, which is the one line that the log has on it."""
+        """Close at once. A reason becomes the one line about it in the log."""
         if self.closed:
             return
         self.closed = True
@@ -333,13 +410,13 @@ class Connection:
                 request.on_abandon()
         self.requests.clear()
         self._out.clear()
-        if not self._appending:
+        if not self._appending and not self._holds:
             self._release_buffer()
         self._server.forget(self)
 
 
-def _guess(start: memoryview) -> str:
-    """What the first bytes of a nonsensical frame look like, to save somebody an evening."""
+def guess(start: memoryview | bytes | bytearray) -> str:
+    """What the first bytes of a nonsensical frame look like, to save somebody some debugging."""
     if bytes(start[:2]) == b"\x16\x03":
         return " (it looks like TLS, and this listener speaks plaintext)"
     if bytes(start) in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI"):
@@ -347,13 +424,15 @@ def _guess(start: memoryview) -> str:
     return ""
 
 
-def _send_file_copying(sock: socket.socket, fd: int, position: int, count: int) -> int:
-    """For platforms without sendfile to a socket."""
+def send_file_copying(sock: Socket, fd: int, position: int, count: int) -> int:
+    """For platforms without sendfile to a socket, and for what has to be encrypted."""
     return sock.send(os.pread(fd, min(count, 128 * 1024), position))
 
 
-def _send_file_zero_copy(sock: socket.socket, fd: int, position: int, count: int) -> int:
+def _send_file_zero_copy(sock: Socket, fd: int, position: int, count: int) -> int:
     return os.sendfile(sock.fileno(), fd, position, count)
 
 
-send_file = _send_file_zero_copy if hasattr(os, "sendfile") else _send_file_copying
+send_file: Callable[[Socket, int, int, int], int] = (
+    _send_file_zero_copy if hasattr(os, "sendfile") else send_file_copying
+)

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from broker.server.request import Request
-from protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
-from protocol.decoder import decoder, skip_tagged_fields
-from protocol.encoder import Splices, encoder
-from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.schema import Message, Versions
-from protocol.varint import read_uvarint
+from barnabas.broker.server.pieces import Pieces, Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
+from barnabas.protocol.decoder import decoder, decoder_in_pieces, skip_tagged_fields
+from barnabas.protocol.encoder import Splices, encoder, encoder_in_pieces
+from barnabas.protocol.errors import ErrorCode, ProtocolError
+from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from barnabas.protocol.schema import Message, Versions
+from barnabas.protocol.varint import read_uvarint
+from barnabas.storage.segment import FileSlice
 
 if TYPE_CHECKING:
-    from broker.server.connection import Connection, Output
+    from barnabas.broker.server.connection import Connection, Output
+    from barnabas.broker.server.metering import Meters
+
+T = TypeVar("T")
 
 _PREFIX: Final = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 _PREFIX_SIZE: Final = _PREFIX.size
 _unpack_prefix: Final = _PREFIX.unpack_from
 _SIZE_AND_CORRELATION_ID: Final = struct.Struct(">ii")
 
-# A handler returns its answer; or None if it answers later through the request; or a coroutine that does either, and
-# runs as a task of its own.
-Handler = Callable[[Request, Any], Message | Coroutine[Any, Any, Message | None] | None]
+# A frame up to this size has few enough elements to be decoded at once. In a larger one they are counted.
+SMALL_FRAME: Final = 4096
+# An answer without the records in it, which stay in their files. Clients refuse longer ones, too.
+_LONGEST_ANSWER: Final = 100 * 1024 * 1024
+
+# A handler returns its answer, or None if it answers later through the request, or a coroutine that does either and
+# runs as its own task, or a generator that does either and yields after each step (broker.server.pieces).
+Handled = Message | Coroutine[Any, Any, Message | None] | Steps[Message | None] | None
+Handler = Callable[[Request, Any], Handled]
 
 
 class ShortWay:
@@ -55,7 +65,7 @@ class Api:
     """A row of the table.
 
     `versions` are those that are served, by default all that are declared. `advertised_from` is the lowest version that
-    ApiVersions names where that is not the lowest served.
+    ApiVersions names where that is not the lowest served. What brokers ask only each other is not advertised to others.
     """
 
     key: ApiKey
@@ -63,6 +73,7 @@ class Api:
     versions: Versions | None = None
     advertised_from: int | None = None
     short_way: ShortWay | None = None
+    between_brokers: bool = False
 
     @property
     def served(self) -> Versions:
@@ -79,9 +90,20 @@ class UnknownRequest(ProtocolError):
 
 
 class Route:
-    """How one version of one API is decoded, handled and answered. Made when it is first asked for."""
+    """How one version of one API is decoded, handled and answered. Created on first use."""
 
-    __slots__ = ("_encode", "_flexible_answer", "decode", "flexible", "handle", "key", "short_way", "version")
+    __slots__ = (
+        "_encode",
+        "_flexible_answer",
+        "_request_type",
+        "_response_type",
+        "decode",
+        "flexible",
+        "handle",
+        "key",
+        "short_way",
+        "version",
+    )
 
     def __init__(self, api: Api, version: int) -> None:
         self.key = api.key
@@ -90,29 +112,52 @@ class Route:
         short_way = api.short_way
         self.short_way = short_way if short_way is not None and version in short_way.versions else None
         self.flexible = request_header_version(api.key, version) == 2
-        self.decode = decoder(request_type(api.key), version)
-        self._encode = encoder(response_type(api.key), version)
+        self._request_type, self._response_type = request_type(api.key), response_type(api.key)
+        self.decode = decoder(self._request_type, version)
+        self._encode = encoder(self._response_type, version)
         self._flexible_answer = response_header_version(api.key, version) == 1
 
+    def decode_in_pieces(self, frame: memoryview, pos: int) -> Steps[tuple[Message, int]]:
+        return decoder_in_pieces(self._request_type, self.version)(frame, pos)
+
     def encode(self, correlation_id: int, message: Message) -> Output:
-        """A whole frame, in the parts in which it is sent."""
+        """A complete frame, in the parts in which it is sent."""
         out = bytearray(9) if self._flexible_answer else bytearray(8)
         splices: Splices = []
         self._encode(message, out, splices)
-        if not splices:
-            _SIZE_AND_CORRELATION_ID.pack_into(out, 0, len(out) - 4, correlation_id)
-            return (out,)
-        size = len(out) - 4 + sum(splice.size for _, splice in splices)
-        _SIZE_AND_CORRELATION_ID.pack_into(out, 0, size, correlation_id)
-        parts: list[Any] = []
-        view = memoryview(out)
-        start = 0
-        for position, splice in splices:
-            parts += (view[start:position], splice)
-            start = position
-        if start < len(out):
-            parts.append(view[start:])
-        return parts
+        return _framed(correlation_id, out, splices)
+
+    def size_of_answer(self, message: Message) -> int:
+        """How long an answer is, without the header. Kafka counts the length in front of it, too."""
+        header = 5 if self._flexible_answer else 4
+        parts = self.encode(0, message)
+        return sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts]) - header
+
+    def encode_in_pieces(self, correlation_id: int, message: Message) -> Steps[Output]:
+        out = bytearray(9) if self._flexible_answer else bytearray(8)
+        splices: Splices = []
+        for _ in encoder_in_pieces(self._response_type, self.version)(message, out, splices):
+            if len(out) > _LONGEST_ANSWER:
+                raise AnswerTooLong
+            yield
+        return _framed(correlation_id, out, splices)
+
+
+def _framed(correlation_id: int, out: bytearray, splices: Splices) -> Output:
+    if not splices:
+        _SIZE_AND_CORRELATION_ID.pack_into(out, 0, len(out) - 4, correlation_id)
+        return (out,)
+    size = len(out) - 4 + sum(splice.size for _, splice in splices)
+    _SIZE_AND_CORRELATION_ID.pack_into(out, 0, size, correlation_id)
+    parts: list[Any] = []
+    view = memoryview(out)
+    start = 0
+    for position, splice in splices:
+        parts += (view[start:position], splice)
+        start = position
+    if start < len(out):
+        parts.append(view[start:])
+    return parts
 
 
 class Dispatcher:
@@ -121,10 +166,12 @@ class Dispatcher:
         self._routes: dict[tuple[int, int], Route] = {}
         self._make_route: Callable[[Api, int], Route] = Route
         self.on_refusal: Callable[[Connection, ProtocolError], None] | None = None
-        self._tasks: set[asyncio.Task[Message | None]] = set()
+        self.meters: Meters | None = None  # while there are quotas of clients
+        self._tasks: dict[asyncio.Task[Message | None], None] = {}
+        self.pieces = Pieces()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """Begin a request. Raises ProtocolError if the frame cannot be understood, which ends its connection."""
+        """Start a request. Raises ProtocolError if the frame cannot be understood, which ends its connection."""
         try:
             key, version, correlation_id, length = _unpack_prefix(frame)
         except struct.error:
@@ -144,38 +191,85 @@ class Dispatcher:
             raise ProtocolError(f"a client id of length {length}")
         if route.flexible:
             pos = _skip_header_tags(frame, pos)
+        meters = self.meters
+        meter = None if meters is None else meters.begin(connection, route, client_id, len(frame))
         short_way = route.short_way
-        if short_way is not None:
+        if short_way is not None and meter is None:
             try:
                 if short_way.begin(connection, route, correlation_id, client_id, frame, pos):
                     return
             except Exception:
                 Request(connection, route, correlation_id, client_id).failed()
                 return
-        request = Request(connection, route, correlation_id, client_id)
+        request = Request(connection, route, correlation_id, client_id, meter)
         connection.requests.append(request)
-        # Bytes after the message are let pass, as Kafka does: librdkafka sends some with Metadata.
-        message, _ = route.decode(frame, pos)
+        # Bytes after the message are ignored, as in Kafka: librdkafka sends some with Metadata.
+        if len(frame) <= SMALL_FRAME:
+            message, _ = route.decode(frame, pos)
+        else:
+            decoding = route.decode_in_pieces(frame, pos)
+            try:
+                next(decoding)
+            except StopIteration as end:
+                message = end.value[0]
+            else:
+                connection.hold_buffer()
+                if meter is not None:
+                    meter.pause()
+                self.pieces.begin(self._decode_and_handle(request, decoding))
+                return
+        self.handle(request, message, route.handle)
+        if meter is not None:
+            meter.pause()
+
+    def _decode_and_handle(self, request: Request, decoding: Steps[tuple[Message, int]]) -> Steps[None]:
+        """Go on with decoding. The frame lies in the connection's buffer until it has been handled."""
         try:
-            answer = route.handle(request, message)
+            message, _ = yield from _while_open(request, decoding)
+            self.handle(request, message, request.route.handle)
+        except ProtocolError as error:
+            self.refuse(request.connection, error)
+        except Abandoned:
+            return
+        finally:
+            request.connection.let_go_of_buffer()
+
+    def handle(self, request: Request, message: Any, handler: Handler) -> None:
+        """Call a handler, and answer its request with the result, at once or when its coroutine or generator ends."""
+        try:
+            answer = handler(request, message)
         except Exception:
             request.failed()
             return
         if answer is None:
             return
-        if isinstance(answer, CoroutineType):
-            self.run(request, answer)
+        if isinstance(answer, Message):
+            request.answer(answer)
+        elif isinstance(answer, Generator):
+            self.go_on(request, answer)
         else:
-            request.answer(answer)  # type: ignore[arg-type]
+            self.run(request, answer)
+
+    def go_on(self, request: Request, handling: Steps[Message | None]) -> None:
+        """Go on with a request in pieces, and give it what they return."""
+        if request.meter is not None:
+            handling = request.meter.timed(handling)
+        self.pieces.begin(_answer(request, handling))
+
+    def answer(self, request: Request, answer: Message) -> None:
+        """Give a request an answer that may be long."""
+        self.pieces.begin(_encode(request, answer))
 
     def run(self, request: Request, handling: Coroutine[Any, Any, Message | None]) -> None:
-        """Let a handler that is a coroutine run, and give the request what it returns."""
+        """Let a coroutine handle a request, and answer it with what that returns."""
+        if request.meter is not None:
+            handling = request.meter.timed_coroutine(handling)
         task = asyncio.get_running_loop().create_task(handling)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(partial(self._handled, request))
 
     def _handled(self, request: Request, task: asyncio.Task[Message | None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if task.cancelled():
             return
         try:
@@ -184,10 +278,10 @@ class Dispatcher:
             request.failed()
             return
         if answer is not None:
-            request.answer(answer)
+            self.answer(request, answer)
 
     def make_routes(self, make_route: Callable[[Api, int], Route]) -> None:
-        """Make routes anew, by this from now on: how observers get to see requests (broker.server.observe)."""
+        """Rebuild the routes with this function: how observers get to see requests (broker.server.observe)."""
         self._make_route = make_route
         self._routes = {}
 
@@ -217,9 +311,59 @@ class Dispatcher:
         request.answer(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row]))
 
     async def stop(self) -> None:
+        self.pieces.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class AnswerTooLong(Exception):
+    """A request has asked for more than one answer can hold."""
+
+
+class Abandoned(Exception):
+    """The connection went away before its request was answered."""
+
+
+def _while_open(request: Request, steps: Steps[T]) -> Steps[T]:
+    """Do the steps for a request as long as its client can be answered."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if request.connection.closed:
+            steps.close()
+            raise Abandoned
+        yield
+
+
+def _answer(request: Request, handling: Steps[Message | None]) -> Steps[None]:
+    """Let a handler that is a generator run, and give the request what it returns."""
+    try:
+        answer = yield from _while_open(request, handling)
+    except Abandoned:
+        return
+    except Exception:
+        request.failed()
+        return
+    if answer is not None:
+        yield from _encode(request, answer)
+
+
+def _encode(request: Request, answer: Message) -> Steps[None]:
+    steps = request.answer_in_pieces(answer)
+    if request.meter is not None:
+        steps = request.meter.timed(steps)
+    try:
+        yield from _while_open(request, steps)
+    except Abandoned:
+        return
+    except AnswerTooLong:
+        request.fail(f"an answer of more than {_LONGEST_ANSWER} bytes")
+    except Exception:
+        request.failed()
 
 
 def _skip_header_tags(frame: memoryview, pos: int) -> int:

@@ -3,37 +3,60 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from broker.config import Listener as ListenerConfig
-from broker.server.addresses import host_and_port, unmapped
-from broker.server.connection import Connection
+from barnabas.broker.clock import Timer
+from barnabas.broker.config import Listener as ListenerConfig
+from barnabas.broker.security.errors import SecurityError
+from barnabas.broker.server.addresses import host_and_port, unmapped
+from barnabas.broker.server.connection import Connection
 
 if TYPE_CHECKING:
-    from broker.server.server import Server
+    from barnabas.broker.security.sasl.sasl import Sasl
+    from barnabas.broker.security.tls import Tls
+    from barnabas.broker.server.server import Server
 
 log = structlog.get_logger()
 
-# How many connections are accepted in one turn of the loop: a storm of them must not stall those that are there.
-_ACCEPTS_A_TURN: Final = 64
+# How many connections are accepted per turn of the loop: a burst must not stall existing ones.
+_ACCEPTS_PER_TURN: Final = 64
+
+Connect = Callable[["Server", "Listener", socket.socket, tuple[str, int]], Connection]
+
+
+class Held(NamedTuple):
+    sock: socket.socket
+    timer: Timer
 
 
 class Listener:
-    """Where clients reach the broker, under a name of its own."""
+    """A named address where clients reach the broker."""
 
     def __init__(self, server: Server, config: ListenerConfig, backlog: int) -> None:
+        """OSError if the address cannot be had, SecurityError if its TLS cannot."""
         self.config = config
         self.name = config.name
         self._server = server
-        self._socket = _bind(config.host, config.port, backlog)
+        self._connect: Connect = Connection
+        self.tls: Tls | None = None
+        if config.uses_tls:
+            self._use_tls()
+        self._sasl: Sasl | None = None
+        if config.uses_sasl:
+            self._use_sasl()
+        self._socket = server.network.listen(config.host, config.port, backlog)
         self.host, self.port = self._socket.getsockname()[:2]
         self._accepting = False
+        self._held: Held | None = None  # a connection that came too soon
 
     def accept(self, wanted: bool) -> None:
+        if wanted and self._held is not None:
+            return  # nobody comes in before that one
         if wanted != self._accepting:
             self._accepting = wanted
             if wanted:
@@ -42,8 +65,8 @@ class Listener:
                 self._server.loop.remove_reader(self._socket)
 
     def _on_readable(self) -> None:
-        for _ in range(_ACCEPTS_A_TURN):
-            if not self._server.has_room():
+        for _ in range(_ACCEPTS_PER_TURN):
+            if not self._server.has_room(self):
                 return
             try:
                 sock, (host, port, *_) = self._socket.accept()
@@ -54,9 +77,30 @@ class Listener:
                     self._server.out_of_descriptors(error)
                     return
                 raise
-            self._begin(sock, (unmapped(host), port))
+            peer = unmapped(host), port
+            waits_ms = self._server.waits_ms(self)
+            if waits_ms:
+                self._hold(sock, peer, waits_ms)
+                return
+            self._begin(sock, peer)
+
+    def _hold(self, sock: socket.socket, peer: tuple[str, int], ms: int) -> None:
+        """Take nobody in for a while, and then this one first."""
+
+        def let_go() -> None:
+            self._held = None
+            self._begin(sock, peer)
+            self._server.accept_again()
+
+        self.accept(False)
+        self._held = Held(sock, self._server.clock.call_later(ms / 1000, let_go))
 
     def _begin(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        waits_ms = self._server.waits_ms_of(peer[0])
+        if waits_ms:
+            # Kept and not answered for a while, so that the client does not try again at once.
+            self._server.clock.call_later(waits_ms / 1000, sock.close)
+            return
         objection = self._server.objection(peer)
         if objection is not None:
             log.warning("connection refused", peer=host_and_port(*peer), reason=objection)
@@ -72,32 +116,50 @@ class Listener:
             ):
                 if size != -1:
                     sock.setsockopt(socket.SOL_SOCKET, option, size)
-            self._server.remember(Connection(self._server, self, sock, peer))
-        except OSError:  # the client has gone already
+            connection = self._connect(self._server, self, sock, peer)
+            if self._sasl is not None:
+                self._authenticate(connection, self._sasl)
+            self._server.remember(connection)
+        except OSError:  # the client is gone already
             sock.close()
 
-    def close(self) -> None:
+    def _use_tls(self) -> None:
+        from barnabas.broker.security.tls import Tls  # plaintext does not pay for it
+        from barnabas.broker.server.tls_connection import Handshakes, TlsConnection
+
+        self.tls = Tls(self._server.config.for_listener(self.name), self.name)
+        self._connect = partial(TlsConnection, settings=self.tls, handshakes=Handshakes(self._server.loop))
+
+    def _use_sasl(self) -> None:
+        from barnabas.broker.security.sasl.sasl import Sasl
+
+        self._sasl = Sasl(self._server, self.name)
+
+    def _authenticate(self, connection: Connection, sasl: Sasl) -> None:
+        """Have a connection authenticated before anything else."""
+        from barnabas.broker.security.sasl.authenticator import Authenticator
+
+        connection.authenticator = Authenticator(sasl, self._server)
+        connection.authenticator.begin(connection)
+
+    def reconfigure(self) -> None:
+        """The settings changed: whoever connects from now on gets the new ones."""
+        if self._sasl is not None:
+            try:
+                self._sasl.reconfigure()
+            except SecurityError as error:
+                log.error("altered settings of SASL cannot be used, those before stay", reason=str(error))
+        if self.tls is not None:
+            self.tls.reconfigure(self._server.config.for_listener(self.name))
+
+    def stop(self) -> None:
+        """Let nobody in until `accept`; clients wait in the backlog."""
         self.accept(False)
+        if self._held is not None:
+            self._held.timer.cancel()
+            self._held.sock.close()
+            self._held = None
+
+    def close(self) -> None:
+        self.stop()
         self._socket.close()
-
-
-def _bind(host: str, port: int, backlog: int) -> socket.socket:
-    """Bind to a host name or address; an empty host means all interfaces, of both families where the system can."""
-    try:
-        if not host and socket.has_dualstack_ipv6():
-            sock = socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
-        else:
-            family, address = _resolve(host, port)
-            sock = socket.create_server(address, family=family, backlog=backlog)
-    except OSError as error:
-        reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        raise OSError(f"{host_and_port(host, port)}: {reason}") from error
-    sock.setblocking(False)
-    return sock
-
-
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """One address of a host: an IPv4 one if it has any, which is what clients on the JVM try first, too."""
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    return family, (str(address[0]), port)

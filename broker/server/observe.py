@@ -1,68 +1,67 @@
-"""The seam for whoever watches or steers requests: the journal, faults, strict mode (broker.testing).
+"""The seam for observers of requests: the journal, faults, strict mode (broker.testing).
 
-`install` has the dispatcher make its routes anew, as routes that lead past the observer. Without one, requests meet
-nothing of this module: there is no question on their way that could cost anything.
+`install` makes the dispatcher rebuild its routes so that they lead past the observer. Without an observer, this module
+is not on the path of a request and costs nothing.
 
     dispatch -> ObservedRoute.handle -> observer.arrived -> Exchange.proceed -> the handler
              <- Exchange.send        <- observer.answered <- Exchange.answer <-
 
-Every step may be taken later: an exchange that waits holds its connection, as a request under way always does.
+Every step may be taken later: an exchange that waits blocks its connection, as any unanswered request does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.clock import Timer
-from broker.server.dispatch import Api, Dispatcher, Handler, Route
-from broker.server.request import Pause, Request
-from protocol.errors import ProtocolError
-from protocol.schema import Message
+from barnabas.broker.clock import Timer
+from barnabas.broker.server.dispatch import Api, Dispatcher, Handled, Handler, Route
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Pause, Request
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.server.connection import Connection
+    from barnabas.broker.server.connection import Connection
 
 
 class Observer(Protocol):
-    """Called on the loop's thread. Each step is passed on by a call of the exchange, at once or later."""
+    """Called on the loop's thread. Each step continues by a call of the exchange, at once or later."""
 
     def arrived(self, exchange: Exchange) -> None:
-        """A request has been decoded. It goes on by `proceed`, or ends by `send` or `disconnect`."""
+        """A request has been decoded. It continues with `proceed`, or ends with `send` or `disconnect`."""
         ...
 
     def answered(self, exchange: Exchange, answer: Message | None) -> None:
-        """Its handler has an answer, or None where none is due (acks=0). It goes on by `send` or `disconnect`."""
+        """Its handler has an answer, or None where none is due (acks=0). It continues with `send` or `disconnect`."""
         ...
 
     def abandoned(self, exchange: Exchange, reason: str | None) -> None:
-        """Its connection went away before the answer could; `reason` is the broker's, if the broker closed it."""
+        """Its connection was closed before the answer; `reason` is set if the broker closed it."""
         ...
 
     def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
-        """A frame that was no request that this broker serves; its connection is about to be closed."""
+        """A frame that is not a request that this broker serves; its connection is about to be closed."""
         ...
 
 
 class Exchange(Request):
-    """What a handler gets for a request that is observed: its answer goes to the observer first.
+    """The request that a handler gets when it is observed: its answer goes to the observer first.
 
-    The request that the connection knows stays in line behind it, and gets what `send` is given.
+    The connection's own request stays in line behind it and gets what `send` is given.
     """
 
-    __slots__ = ("_dispatcher", "_handle", "_observer", "_request", "handled", "message", "notes")
+    __slots__ = ("_dispatcher", "_handler", "_observer", "_request", "message", "notes")
 
     def __init__(
-        self, request: Request, message: Message, handle: Handler, observer: Observer, dispatcher: Dispatcher
+        self, request: Request, message: Message, handler: Handler, observer: Observer, dispatcher: Dispatcher
     ) -> None:
-        super().__init__(request.connection, request.route, request.correlation_id, request.client_id)
+        super().__init__(request.connection, request.route, request.correlation_id, request.client_id, request.meter)
         self.message = message
-        self.handled = False  # whether the handler was called
         self.notes: Any = None  # the observer's own
         self._request = request
-        self._handle = handle
+        self._handler = handler
         self._observer = observer
         self._dispatcher = dispatcher
         request.on_abandon = self._connection_closed
@@ -70,21 +69,10 @@ class Exchange(Request):
     # --- what the observer does with it ---
 
     def proceed(self) -> None:
-        """Call the handler, unless the connection has gone."""
+        """Call the handler, unless the connection is closed."""
         if self.connection.closed:
             return
-        self.handled = True
-        try:
-            answer = self._handle(self, self.message)
-        except Exception:
-            self.failed()
-            return
-        if answer is None:
-            return
-        if isinstance(answer, CoroutineType):
-            self._dispatcher.run(self, answer)
-        else:
-            self.answer(answer)  # type: ignore[arg-type]
+        self._dispatcher.handle(self, self.message, self._handler)
 
     def send(self, answer: Message | None) -> None:
         self._request.on_abandon = None
@@ -94,7 +82,7 @@ class Exchange(Request):
             self._request.answer(answer)
 
     def disconnect(self, reason: str | None) -> None:
-        """Close the connection instead of an answer; without a reason, the log has nothing on it."""
+        """Close the connection instead of answering; without a reason, nothing is logged."""
         self.connection.close(reason)
 
     # --- what its handler does with it ---
@@ -103,12 +91,17 @@ class Exchange(Request):
         self.on_abandon = None
         self._observer.answered(self, message)
 
+    def answer_in_pieces(self, message: Message) -> Steps[None]:
+        self.answer(message)
+        return
+        yield
+
     def drop_answer(self) -> None:
         self.on_abandon = None
         self._observer.answered(self, None)
 
     def fail(self, reason: str) -> None:
-        # The reason is told here; closing then finds nobody left to tell.
+        # The reason is reported here; closing then finds no exchange left.
         self._request.on_abandon = None
         on_abandon, self.on_abandon = self.on_abandon, None
         self._observer.abandoned(self, reason)
@@ -133,18 +126,21 @@ class ObservedRoute(Route):
         self.handle = self._observe
         self.short_way = None  # which no observer would see
 
-    def _observe(self, request: Request, message: Any) -> None:
+    def _observe(self, request: Request, message: Any) -> Handled:
+        if request.connection.is_from_broker:  # observers are there for clients
+            return self._observed(request, message)
         self._observer.arrived(Exchange(request, message, self._observed, self._observer, self._dispatcher))
+        return None
 
 
 def install(dispatcher: Dispatcher, observer: Observer) -> None:
-    """Let `observer` see every request that arrives from now on."""
+    """Show `observer` every request from now on."""
     dispatcher.make_routes(partial(_observed_route, observer, dispatcher))
     dispatcher.on_refusal = observer.misunderstood
 
 
 def uninstall(dispatcher: Dispatcher) -> None:
-    """Requests that arrive from now on are seen by nobody; those under way end as they began."""
+    """Stop observing new requests; current ones end as they began."""
     dispatcher.make_routes(Route)
     dispatcher.on_refusal = None
 
@@ -154,7 +150,7 @@ def _observed_route(observer: Observer, dispatcher: Dispatcher, api: Api, versio
 
 
 def mute(connection: Connection, seconds: float, call_later: Callable[[float, Callable[[], None]], Timer]) -> None:
-    """Begin nothing more on a connection for a while, as Kafka mutes the channel of a throttled client."""
+    """Start nothing more on a connection for a while, as Kafka mutes the channel of a throttled client."""
     pause = Pause(connection)
     connection.requests.append(pause)
     pause.on_abandon = call_later(seconds, pause.end).cancel

@@ -2,11 +2,11 @@
 
 `advance` lets everything that falls due on the way happen at once, in order and each at its own time: while a timer's
 callback runs, the clock stands at the moment for which the timer was set, and the next one waits until what it caused
-has been carried out. So a session of 45 s ends in a millisecond, and what follows from its end follows from it at the
-time at which it would have.
+has been carried out. So a session of 45 s ends in a millisecond, and its consequences happen at the time at which they
+would have happened.
 
-Monotonic and wall time move together. The wall time can be put back, for a broker that has been emptied; the monotonic
-never goes back.
+Monotonic and wall time move together. The wall time can be set back, for a broker that has been emptied; the monotonic
+time never goes back.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from itertools import count
 from math import ceil
 from typing import Final
 
-from broker.clock import Later, Timer
+from barnabas.broker.clock import Later, Timer
 
-# How often at most a check with a schedule of its own (retention, compaction, expiry) runs in one advance: at times of
-# its schedule, evenly spread, and at the last of them. What it finds due is found a little later than it might have
-# been, but within the advance; and an advance by a week takes no longer than one by an hour.
-_CHECKS_AN_ADVANCE: Final = 64
+# The most that a scheduled check (retention, compaction, expiry) runs in one advance: at evenly spread times of its
+# schedule, and at the last of them. It finds what is due a little later than it might have, but within the advance;
+# and an advance by a week takes no longer than one by an hour.
+_CHECKS_PER_ADVANCE: Final = 64
 
 
 class MovedTimer:
@@ -72,6 +72,8 @@ class MovableClock:
     @property
     def ahead_ms(self) -> int:
         """How far the wall time is ahead of the system's."""
+        if self._stands_at is None:
+            return self._wall_ahead_ms
         return self.now_ms() - time.time_ns() // 1_000_000
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
@@ -84,7 +86,7 @@ class MovableClock:
         return timer
 
     def cancelled(self) -> None:
-        """A timer is no longer wanted. They leave the heap together, when they are the most of it."""
+        """A timer was cancelled. Cancelled timers leave the heap together, when they are most of it."""
         self._cancelled += 1
         if self._cancelled > 1000 and self._cancelled > len(self._timers) // 2:
             self._timers = [timer for timer in self._timers if timer.callback is not None]
@@ -92,16 +94,16 @@ class MovableClock:
             self._cancelled = 0
 
     def _ticks_to_skip(self, interval: float) -> int:
-        """After how many of its intervals a check runs again in this advance."""
+        """The number of intervals after which a check runs again in this advance."""
         now = self.monotonic()
         left = int((self._target - now) / interval) if interval > 0 else 0
-        stride = ceil(self._length / interval / _CHECKS_AN_ADVANCE) if interval > 0 else 1
+        stride = ceil(self._length / interval / _CHECKS_PER_ADVANCE) if interval > 0 else 1
         return max(1, min(left, stride))
 
     # --- as time passes by itself ---
 
     def _watch(self) -> None:
-        """Be woken when the first timer falls due."""
+        """Wake up when the first timer falls due."""
         if self._wakeup is not None:
             self._wakeup.cancel()
             self._wakeup = None
@@ -111,7 +113,7 @@ class MovableClock:
 
     def _woken(self) -> None:
         self._wakeup = None
-        # Only what was due when we were woken: a callback that asks to be called at once gets the loop's next turn.
+        # Only what was due at wake-up: a callback that asks to be called at once gets the loop's next turn.
         now = self.monotonic()
         while self._stands_at is None and self._timers and self._timers[0].due <= now:
             self._fire(heappop(self._timers))
@@ -130,9 +132,9 @@ class MovableClock:
     # --- as somebody moves it ---
 
     async def advance(self, seconds: float, settle: Callable[[], Awaitable[None]]) -> int:
-        """Move the clock, and say how many timers fired. `settle` waits for what one of them caused.
+        """Move the clock, and return how many timers fired. `settle` waits for what a timer caused.
 
-        Until this returns, time stands still but for the move itself.
+        Until this returns, time stands still except for the move itself.
         """
         async with self._moving:
             fired = 0
@@ -160,5 +162,5 @@ class MovableClock:
             return fired
 
     def set_wall_ahead(self, milliseconds: int) -> None:
-        """Let the wall time be so far ahead of the system's, whatever it was before."""
+        """Set how far the wall time is ahead of the system's."""
         self._wall_ahead_ms = milliseconds

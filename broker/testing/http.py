@@ -1,8 +1,8 @@
-"""A small HTTP/1.1 server that speaks JSON, for the control interface: no more of HTTP than that needs.
+"""A small HTTP/1.1 server that speaks JSON, with just enough HTTP for the control interface.
 
-A request gets its answer from the one table of routes. A handler returns what json.dumps takes (None answers 204), or
+One table of routes answers all requests. A handler returns what json.dumps takes (None answers 204), or
 an async iterator of bytes, which is streamed, or raises ControlError. Every request must carry the token:
-`Authorization: Bearer TOKEN`. Sizes are bounded before anything is read, and whoever is slow to ask is cut off.
+`Authorization: Bearer TOKEN`. Sizes are limited before anything is read, and slow clients are disconnected.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ log = structlog.get_logger()
 
 _MAX_HEAD: Final = 16 * 1024
 _MAX_BODY: Final = 8 * 1024 * 1024
-# How long a client may take to send a request that it began, and to be silent between two.
+# How long a client may take to send a request, and stay silent between two.
 _SECONDS_TO_ASK: Final = 30.0
 _SECONDS_IDLE: Final = 300.0
 
 
 class ControlError(Exception):
-    """Why a request is not carried out, in a sentence, with the status and the field of the body that is to blame."""
+    """Why a request is refused, with the status and the offending field of the body."""
 
     def __init__(self, status: int, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class Call(NamedTuple):
 
     method: str
     path: str
-    params: Mapping[str, str]  # what stood in the place of the route's {names}
+    params: Mapping[str, str]  # the values of the route's {names}
     query: Mapping[str, str]
     body: bytes
 
@@ -65,7 +65,7 @@ class Call(NamedTuple):
             raise BadRequest(f"the body is not JSON: {error}") from None
 
     def fields(self, *known: str) -> dict[str, Any]:
-        """The body as an object that has none but these fields."""
+        """The body as an object with only these fields."""
         body = {} if (parsed := self.json()) is None else parsed
         if not isinstance(body, dict):
             raise BadRequest("the body is not a JSON object")
@@ -76,7 +76,7 @@ class Call(NamedTuple):
 
 
 class Text(NamedTuple):
-    """An answer that is not JSON, or that is already."""
+    """An answer that is not JSON, or is already encoded."""
 
     body: bytes
     content_type: str
@@ -107,7 +107,7 @@ class HttpServer:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen, and say where; OSError if that cannot be."""
+        """Listen, and return the address; OSError if that fails."""
         self._server = await asyncio.start_server(self._connected, host, port, limit=_MAX_HEAD)
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return address
@@ -131,7 +131,7 @@ class HttpServer:
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client has gone, or was too slow
         except asyncio.CancelledError:
-            pass  # the server stops; nobody waits for this task but `stop`
+            pass  # the server stops; only `stop` waits for this task
         finally:
             self._connections.discard(task)
             writer.close()
@@ -139,7 +139,7 @@ class HttpServer:
                 await writer.wait_closed()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; says whether another may follow on this connection."""
+        """Answer one request; returns whether another may follow on this connection."""
         keep_alive = False
         try:
             head = await self._read_head(reader)
@@ -173,7 +173,7 @@ class HttpServer:
         lines = raw.decode("latin-1").split("\r\n")
         words = lines[0].split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            raise BadRequest("this is not a request of HTTP/1.1")
+            raise BadRequest("this is not an HTTP/1.1 request")
         headers: dict[str, str] = {}
         for line in lines[1:]:
             name, colon, value = line.partition(":")
@@ -230,7 +230,7 @@ class HttpServer:
         if others:
             message = f"{path} takes {' and '.join(sorted(set(others)))}, not {method}"
             raise ControlError(HTTPStatus.METHOD_NOT_ALLOWED, message)
-        raise NotFound(f"there is no {path} here; GET / lists what there is")
+        raise NotFound(f"there is no {path} here; GET / lists the routes")
 
 
 def _match(pattern: str, path: str) -> dict[str, str] | None:
@@ -274,12 +274,12 @@ async def _send(
 
 
 async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parts: AsyncIterator[bytes]) -> None:
-    """Send parts as they come, until there are no more or nobody listens any more."""
+    """Send parts as they come, until there are no more or the client is gone."""
     writer.write(
         _head(HTTPStatus.OK, "Content-Type: application/jsonl", "Transfer-Encoding: chunked", "Connection: close")
     )
     await writer.drain()
-    gone = asyncio.ensure_future(reader.read(1))  # a client that listens says nothing more
+    gone = asyncio.ensure_future(reader.read(1))  # a streaming client sends nothing more
     try:
         while True:
             part = asyncio.ensure_future(anext(parts))

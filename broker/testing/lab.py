@@ -1,7 +1,7 @@
-"""The laboratory of a broker: faults, journal and strict mode, hung onto the server's seam only while one is in use.
+"""The lab of some brokers: faults, journal and strict mode, attached to the server's seam only while one is in use.
 
-A request passes the journal and strict mode, which watch, and then the faults, which may hold, answer or end it; its
-answer passes the faults first, so that the watchers see what the client will see, and before the client can.
+A request passes the journal and strict mode, which watch, and then the faults, which may hold, answer or end it. Its
+answer passes the faults first, so that the watchers see what the client will see, before the client can.
 """
 
 from __future__ import annotations
@@ -11,54 +11,69 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from broker.server.observe import Exchange, install, uninstall
-from broker.testing.exchange_notes import Notes
-from broker.testing.faults.faults import Faults
-from broker.testing.journal.journal import Journal
-from broker.testing.strict.strict import Strict
-from broker.testing.subjects import Subjects, subjects_of
-from protocol.errors import ProtocolError
-from protocol.messages.fetch import FetchRequest
-from protocol.schema import Message
+from barnabas.broker.server.observe import Exchange, install, uninstall
+from barnabas.broker.testing.faults.faults import Faults
+from barnabas.broker.testing.fleet import Fleet
+from barnabas.broker.testing.journal.journal import Journal
+from barnabas.broker.testing.notes import Notes
+from barnabas.broker.testing.strict.strict import Strict
+from barnabas.broker.testing.subjects import Subjects, subjects_of
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.server.connection import Connection
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.server.connection import Connection
 
 log = structlog.get_logger()
 
 
 class Lab:
-    """A broker.server.observe.Observer, as long as there is something to do."""
+    """Watches what clients ask of the brokers; what brokers ask each other passes it by."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
         self._installed = False
-        self.faults = Faults(broker, self, self._settle)
-        self.journal = Journal(broker, self._settle)
-        self.strict = Strict(broker, self._settle)
+        self.faults = Faults(fleet, self, self._settle)
+        self.journal = Journal(fleet.clock, self._settle)
+        self.strict = Strict(fleet, self._settle)
+        fleet.on_started.append(self._started)
 
     def _settle(self) -> None:
-        """Hang onto the seam, or let go of it."""
+        """Attach to the seam, or detach."""
         wanted = self.faults.active or self.journal.on or self.strict.on
         if wanted != self._installed:
             self._installed = wanted
-            if wanted:
-                install(self._broker.server.dispatcher, self)
-            else:
-                uninstall(self._broker.server.dispatcher)
-        self._broker.server.doorkeeper = self.faults.object_to if self.faults.refuses else None
+            for broker in self._fleet.brokers:
+                self._attach(broker)
+        for broker in self._fleet.brokers:
+            self._filter_connections(broker)
+
+    def _started(self, broker: Broker) -> None:
+        if self._installed:
+            self._attach(broker)
+        self._filter_connections(broker)
+
+    def _attach(self, broker: Broker) -> None:
+        if self._installed:
+            install(broker.server.dispatcher, _Attached(self, broker))
+        else:
+            uninstall(broker.server.dispatcher)
+
+    def _filter_connections(self, broker: Broker) -> None:
+        broker.server.connection_filter = self.faults.objection_to if self.faults.refuses else None
 
     def reset(self) -> None:
-        """As it was at the start: no faults, and nothing written down."""
+        """Back to the start: no faults, and an empty journal."""
         self.faults.clear()
         self.journal.clear()
         self.strict.clear()
 
     # --- what the seam calls ---
 
-    def arrived(self, exchange: Exchange) -> None:
-        exchange.notes = Notes(self._subjects(exchange.message))
+    def arrived(self, broker: Broker, exchange: Exchange) -> None:
+        exchange.notes = Notes(broker, _subjects(broker, exchange.message))
         if self.journal.on:
             _safely(self.journal.arrived, exchange)
         if self.strict.on:
@@ -71,13 +86,13 @@ class Lab:
     def abandoned(self, exchange: Exchange, reason: str | None) -> None:
         _safely(self.journal.abandoned, exchange, reason)
 
-    def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
+    def misunderstood(self, broker: Broker, connection: Connection, error: ProtocolError) -> None:
         if self.journal.on:
-            _safely(self.journal.misunderstood, connection, error)
+            _safely(self.journal.misunderstood, broker, connection, error)
         if self.strict.on:
             _safely(self.strict.misunderstood, connection, error)
 
-    # --- where the faults let go ---
+    # --- where the faults release requests ---
 
     def proceed(self, exchange: Exchange) -> None:
         exchange.proceed()
@@ -88,23 +103,40 @@ class Lab:
         _safely(self.journal.answered, exchange, answer)
         exchange.send(answer)
 
-    def _subjects(self, message: Message) -> Subjects:
-        subjects = subjects_of(message, self._name_of)
-        if isinstance(message, FetchRequest) and message.session_id and message.session_epoch > 0:
-            session = self._broker.fetch_sessions.find(message.session_id)
-            for key in session.partitions if session is not None else ():
-                name = key.topic or self._name_of(key.topic_id)
-                if name is not None:
-                    subjects.partitions.append((name, key.partition))
-        return subjects
 
-    def _name_of(self, topic_id: bytes) -> str | None:
-        topic = self._broker.cluster.topic_by_id(topic_id)
+class _Attached:
+    """The lab at one broker: a broker.server.observe.Observer, attached while there is something to do."""
+
+    def __init__(self, lab: Lab, broker: Broker) -> None:
+        self._lab = lab
+        self._broker = broker
+        self.answered = lab.answered
+        self.abandoned = lab.abandoned
+
+    def arrived(self, exchange: Exchange) -> None:
+        self._lab.arrived(self._broker, exchange)
+
+    def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
+        self._lab.misunderstood(self._broker, connection, error)
+
+
+def _subjects(broker: Broker, message: Message) -> Subjects:
+    def name_of(topic_id: bytes) -> str | None:
+        topic = broker.cluster.topic_by_id(topic_id)
         return topic.name if topic is not None else None
+
+    subjects = subjects_of(message, name_of)
+    if isinstance(message, FetchRequest) and message.session_id and message.session_epoch > 0:
+        session = broker.fetch_sessions.find(message.session_id)
+        for key in session.partitions if session is not None else ():
+            name = key.topic or name_of(key.topic_id)
+            if name is not None:
+                subjects.partitions.append((name, key.partition))
+    return subjects
 
 
 def _safely(watch: Callable[..., None], *arguments: object) -> None:
-    """Whoever only watches must not change what clients see, not even by failing."""
+    """A watcher must not change what clients see, not even by failing."""
     try:
         watch(*arguments)
     except Exception:

@@ -1,4 +1,4 @@
-"""What the control interface offers of the laboratory: faults, journal, strict mode."""
+"""The lab's part of the control interface: faults, journal, strict mode."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from broker.testing.faults.fault import FaultError, milliseconds
-from broker.testing.http import BadRequest, Call, ControlError, NotFound, Route, Text
-from broker.testing.journal.entry import Entry, Filter, FilterError, parse_filter
-from broker.testing.lab import Lab
+from barnabas.broker.testing.faults.fault import FaultError, milliseconds
+from barnabas.broker.testing.http import BadRequest, Call, ControlError, NotFound, Route, Text
+from barnabas.broker.testing.journal.entry import Entry, Filter, FilterError, parse_filter
+from barnabas.broker.testing.lab import Lab
 
 _FILTERS: Final = tuple(Filter.__dataclass_fields__)
 # Longer than any test waits.
 _LONGEST_WAIT: Final = 3600.0
-# How many entries are told to somebody who did not find what he expected.
+# How many entries are shown when an expectation fails.
 _SEEN_INSTEAD: Final = 200
 
 
@@ -124,9 +124,9 @@ class _JournalRoutes:
         return {"on": self._journal.on, "last": self._journal.last_number}
 
     async def expect(self, call: Call) -> Any:
-        """Wait for entries. If they do not come, tell what came instead.
+        """Wait for entries. If they do not come, return what came instead.
 
-        Whoever relies on the answer must not be told "none" by a journal that would not know.
+        A journal that cannot know the answer must not say "none".
         """
         fields = call.fields(*_FILTERS, "within", "count")
         within = fields.pop("within", 0)
@@ -137,7 +137,7 @@ class _JournalRoutes:
             raise BadRequest("'count' says how many entries to wait for", "count")
         wanted = _filter(fields)
         if not self._journal.on:
-            raise ControlError(HTTPStatus.CONFLICT, "the journal is off, and does not know what there was")
+            raise ControlError(HTTPStatus.CONFLICT, "the journal is off, so it cannot know")
         dropped = self._journal.last_dropped
         if 0 < wanted.since < dropped:
             message = f"of what came after #{wanted.since}, the journal has lost all up to #{dropped} for want of room"
@@ -158,6 +158,12 @@ class _StrictRoutes:
         self._strict = lab.strict
 
     async def reports(self, call: Call) -> Any:
+        """Refused if strict mode was never on: no reports would then look as if clients kept to the rules."""
+        if not self._strict.was_ever_on:
+            message = (
+                "strict mode is off, so clients have not been watched; turn it on, or start the broker with --strict"
+            )
+            raise ControlError(HTTPStatus.CONFLICT, message)
         return {"on": self._strict.on, "reports": [report.describe() for report in self._strict.reports]}
 
     async def switch(self, call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""What `barnabas serve` needs to run a broker for a test: data that goes with it, an end that comes with its parent."""
+"""What `barnabas serve` needs to run a broker for a test: data that is removed with it, and an end with its parent."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Final
 
 TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
 EPHEMERAL_MARK: Final = ".barnabas-ephemeral"
-_SECONDS_BETWEEN_LOOKS: Final = 0.5
+_SECONDS_BETWEEN_CHECKS: Final = 0.5
 
 
 class Refused(Exception):
-    """Why it cannot be done as asked, in a sentence."""
+    """Why it cannot be done as requested."""
 
 
 class EphemeralData:
-    """A data directory that is removed at the end. One that holds something is refused, unless it was one of these."""
+    """A data directory that is removed at the end. A non-empty one is refused, unless it was such a one."""
 
     def __init__(self, folder: str | None) -> None:
         self.kept = False
@@ -40,7 +40,7 @@ class EphemeralData:
 
 
 def control_token(host: str) -> tuple[str, bool]:
-    """The token that requests must carry, and whether it was made up here and is to be told."""
+    """The token that requests must carry, and whether it was generated here and must be printed."""
     token = os.environ.get(TOKEN_VARIABLE)
     if token:
         return token, False
@@ -57,19 +57,19 @@ def _is_loopback(host: str) -> bool:
 
 
 def watch_parent(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], None]) -> None:
-    """Call `gone` when this process's parent is no more, however it ended. `pid` is who the parent should be.
+    """Call `gone` when this process's parent ends, for whatever reason. `pid` is the expected parent.
 
-    The system says so by the parent's pidfd, where there are such; elsewhere by another parent that this process has
-    then. (A signal on the parent's death comes when the thread that started us ends, which may be much earlier.)
+    The system reports it through the parent's pidfd, where available; elsewhere this process gets another parent.
+    (A signal on the parent's death comes when the thread that started us ends, which may be much earlier.)
     """
-    if os.getppid() != pid:  # it has gone already
+    if os.getppid() != pid:  # it is gone already
         loop.call_soon(gone)
         return
     try:
         descriptor = os.pidfd_open(pid)
         loop.add_reader(descriptor, _once(loop, descriptor, gone))
     except (AttributeError, OSError):
-        _look(loop, pid, gone)
+        _check_parent(loop, pid, gone)
         return
     if os.getppid() != pid:
         loop.call_soon(gone)
@@ -84,8 +84,8 @@ def _once(loop: asyncio.AbstractEventLoop, descriptor: int, gone: Callable[[], N
     return readable
 
 
-def _look(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], None]) -> None:
+def _check_parent(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], None]) -> None:
     if os.getppid() == pid:
-        loop.call_later(_SECONDS_BETWEEN_LOOKS, _look, loop, pid, gone)
+        loop.call_later(_SECONDS_BETWEEN_CHECKS, _check_parent, loop, pid, gone)
     else:
         gone()

@@ -1,4 +1,4 @@
-"""What a broker knows at this moment, as JSON takes it."""
+"""What the brokers know at this moment, as data for JSON. Of a partition, it is what its leader knows."""
 
 from __future__ import annotations
 
@@ -6,42 +6,63 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.group.shard import GroupShard
-from protocol.consumer_protocol import ConsumerProtocolAssignment, read_with_version
-from protocol.errors import ErrorCode, ProtocolError
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.group.shard import GroupShard
+from barnabas.broker.server.request import Pause
+from barnabas.broker.testing.fleet import leader_of
+from barnabas.broker.testing.nodes import describe
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.protocol.consumer_protocol import ConsumerProtocolAssignment, read_with_version
+from barnabas.protocol.errors import ErrorCode, ProtocolError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.group.group import Group
-    from broker.group.member import Member
-    from broker.replica.partition import Partition
+    from barnabas.broker.group.group import Group
+    from barnabas.broker.group.member import Member
+    from barnabas.broker.local_cluster import LocalCluster
+    from barnabas.broker.replica.partition import Partition
 
 Json = dict[str, Any]
 
 
-def state_of(broker: Broker) -> Json:
-    return {part: tell(broker) for part, tell in PARTS.items()}
+def state_of(cluster: LocalCluster) -> Json:
+    return {part: tell(cluster) for part, tell in PARTS.items()}
+
+
+def nodes(cluster: LocalCluster) -> list[Json]:
+    return [describe(cluster, node) for node in cluster.nodes.values()]
 
 
 # --- topics and what is in them ---
 
 
-def topics(broker: Broker) -> Json:
+def topics(cluster: LocalCluster) -> Json:
+    """As the controller has told the brokers; the controller's own broker hears it first."""
+    teller = cluster.controller or next(iter(cluster.brokers), None)
+    if teller is None:
+        return {}
+    brokers = list(cluster.brokers)
     return {
         image.name: {
             "topic_id": str(uuid.UUID(bytes=image.topic_id)),
             "internal": image.is_internal,
             "configs": dict(image.configs),
-            "partitions": [_partition(partition) for partition in broker.replicas.of_topic(image.name)],
+            "partitions": [
+                _partition(told, found)
+                for told in image.partitions
+                if (found := leader_of(brokers, image.name, told.partition_index)) is not None
+            ],
         }
-        for image in sorted(broker.cluster.topics.values(), key=lambda image: image.name)
+        for image in sorted(teller.cluster.topics.values(), key=lambda image: image.name)
     }
 
 
-def _partition(partition: Partition) -> Json:
+def _partition(told: PartitionImage, partition: Partition) -> Json:
     log = partition.log
     return {
         "partition": partition.index,
+        "leader": told.leader_id,
+        "replicas": list(told.replica_nodes),
+        "isr": list(told.isr_nodes),
         "leader_epoch": partition.leader_epoch,
         "log_start_offset": log.log_start_offset,
         "last_stable_offset": log.last_stable_offset,
@@ -53,8 +74,8 @@ def _partition(partition: Partition) -> Json:
     }
 
 
-def producers(broker: Broker) -> list[Json]:
-    """Who writes idempotently or in transactions to which partition."""
+def producers(cluster: LocalCluster) -> list[Json]:
+    """The idempotent and transactional producers of each partition."""
     return [
         {
             "topic": partition.topic,
@@ -65,7 +86,9 @@ def producers(broker: Broker) -> list[Json]:
             "last_timestamp": producer.last_timestamp,
             "current_transaction_first_offset": producer.current_transaction_first_offset,
         }
+        for broker in cluster.brokers
         for partition in broker.replicas
+        if partition.leadership is not None
         for producer_id, producer in partition.log.producer_state.producers.items()
     ]
 
@@ -73,15 +96,16 @@ def producers(broker: Broker) -> list[Json]:
 # --- groups ---
 
 
-def groups(broker: Broker) -> Json:
+def groups(cluster: LocalCluster) -> Json:
     return {
-        group_id: _group(broker, shard, group)
+        group_id: _group(cluster, shard, group)
+        for broker in cluster.brokers
         for shard in broker.groups.shards
         for group_id, group in sorted(shard.groups.items())
     }
 
 
-def _group(broker: Broker, shard: GroupShard, group: Group) -> Json:
+def _group(cluster: LocalCluster, shard: GroupShard, group: Group) -> Json:
     return {
         "state": group.state.value,
         "state_since_ms": group.state_since_ms,
@@ -98,7 +122,7 @@ def _group(broker: Broker, shard: GroupShard, group: Group) -> Json:
                 "offset": committed.offset,
                 "metadata": committed.metadata,
                 "commit_timestamp": committed.commit_timestamp,
-                "lag": _lag(broker, topic, index, committed.offset),
+                "lag": _lag(cluster, topic, index, committed.offset),
             }
             for (topic, index), committed in sorted(shard.offsets.of_group(group.group_id).items())
         ],
@@ -122,7 +146,7 @@ def _member(member: Member) -> Json:
 
 
 def _assignment(data: bytes) -> dict[str, list[int]] | None:
-    """The partitions by topic; None if it is no consumer's assignment."""
+    """The partitions by topic; None if it is not a consumer's assignment."""
     try:
         found = read_with_version(ConsumerProtocolAssignment, data)
     except ProtocolError:
@@ -130,37 +154,44 @@ def _assignment(data: bytes) -> dict[str, list[int]] | None:
     return {each.topic: list(each.partitions) for each in found.assigned_partitions}
 
 
-def _lag(broker: Broker, topic: str, index: int, offset: int) -> int | None:
-    partition = broker.replicas.find(topic, index)
+def _lag(cluster: LocalCluster, topic: str, index: int, offset: int) -> int | None:
+    partition = leader_of(cluster.brokers, topic, index)
     return None if partition is None else max(partition.log.high_watermark - offset, 0)
 
 
 # --- connections ---
 
 
-def connections(broker: Broker) -> list[Json]:
+def connections(cluster: LocalCluster) -> list[Json]:
+    """Those of clients; brokers have connections of their own."""
     return [
         {
+            "broker": broker.config.node_id,
             "peer": connection.name,
             "listener": connection.listener.name,
             "client_id": connection.client_id,
             "requests": [
                 {"api": request.api_key.api_name, "version": request.version, "correlation_id": request.correlation_id}
                 for request in connection.requests
+                if not isinstance(request, Pause)
             ],
         }
+        for broker in cluster.brokers
         for connection in sorted(broker.server.connections, key=lambda connection: connection.peer)
+        if not connection.is_from_broker
     ]
 
 
-def clock(broker: Broker) -> Json:
-    return {"now_ms": broker.clock.now_ms(), "ahead_ms": getattr(broker.clock, "ahead_ms", 0)}
+def clock(cluster: LocalCluster) -> Json:
+    return {"now_ms": cluster.clock.now_ms(), "ahead_ms": getattr(cluster.clock, "ahead_ms", 0)}
 
 
-def transactions(broker: Broker) -> Json:
-    found = broker.transactions.all_transactions()
-    if isinstance(found, ErrorCode):  # they are being loaded
-        return {}
+def transactions(cluster: LocalCluster) -> Json:
+    found: list[TransactionMetadata] = []
+    for broker in cluster.brokers:
+        known = broker.transactions.all_transactions()
+        if not isinstance(known, ErrorCode):  # they are being loaded
+            found += known
     return {
         each.transactional_id: {
             "state": each.state.label,
@@ -174,11 +205,21 @@ def transactions(broker: Broker) -> Json:
     }
 
 
-PARTS: Final[dict[str, Callable[[Broker], Any]]] = {
+def set_aside(cluster: LocalCluster) -> list[Json]:
+    return [
+        {"broker": broker.config.node_id, **entry._asdict()}
+        for broker in cluster.brokers
+        for entry in broker.set_aside.entries()
+    ]
+
+
+PARTS: Final[dict[str, Callable[[LocalCluster], Any]]] = {
     "clock": clock,
+    "nodes": nodes,
     "topics": topics,
     "groups": groups,
     "transactions": transactions,
     "producers": producers,
     "connections": connections,
+    "set_aside": set_aside,
 }

@@ -1,7 +1,7 @@
-"""What a message is about: the topics and partitions, groups and transactional ids that it names.
+"""The subjects of a message: the topics and partitions, groups and transactional ids that it names.
 
-Messages are declarations, so this is read off the names of their fields, once a type, and holds for every API. A topic
-that goes by its id is given its name by whoever asks.
+Messages are declarations, so this is derived from the names of their fields, once per type, and works for every API.
+The caller translates topic ids into names.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.schema import STRING, ZERO_UUID, Struct, StructType, WireType, wire_types
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.schema import STRING, ZERO_UUID, Struct, StructType, WireType, wire_types
 
 _TOPIC_NAMES: Final = ("topic", "topic_name")
 _PARTITIONS: Final = ("partition", "partition_index", "index", "partition_id")
@@ -40,12 +40,12 @@ class Subjects:
 
 @cache
 def types_of(struct: StructType) -> dict[str, Any]:
-    """The wire types of a struct's fields, worked out once."""
+    """The wire types of a struct's fields, computed once."""
     return wire_types(struct)
 
 
 class _Plan(NamedTuple):
-    """The fields of one struct that say what it is about."""
+    """The fields of one struct that name its subjects."""
 
     topic: str | None  # a topic's name
     topic_id: bool
@@ -97,7 +97,7 @@ def subjects_of(message: Struct, name_of: TopicName) -> Subjects:
 
 
 def topic_of(struct: Struct, name_of: TopicName) -> str | None:
-    """The topic that this very struct names."""
+    """The topic that this struct itself names."""
     plan = _plan(type(struct))
     name: str | None = getattr(struct, plan.topic) if plan.topic else None
     if not name and plan.topic_id and getattr(struct, "topic_id", ZERO_UUID) != ZERO_UUID:
@@ -108,7 +108,7 @@ def topic_of(struct: Struct, name_of: TopicName) -> str | None:
 
 
 def partition_of(struct: Struct) -> int | None:
-    """The partition that this very struct names."""
+    """The partition that this struct itself names."""
     plan = _plan(type(struct))
     return getattr(struct, plan.partition) if plan.partition else None
 

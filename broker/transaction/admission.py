@@ -1,15 +1,14 @@
-"""Letting clients write in a transaction.
+"""Admits batches to transactions.
 
-The first batch that a producer's transaction brings to a partition is let in only if the transaction's coordinator
-knows that the partition takes part in it. Up to version 11 of Produce the client has told the coordinator before, and
-this is verified; from 12 on the partition is added here. Once the transaction is under way in the partition, nobody is
-asked.
+The first batch of a producer's transaction in a partition is accepted only if the transaction's coordinator knows that
+the partition takes part. Up to version 11 of Produce the client has told the coordinator before, and this is verified;
+from 12 on the partition is added here. Once the transaction is open in the partition, the coordinator is not asked.
 
-What comes from the same producer to the same partition while its first batch waits, waits behind it. If that one is
-refused, so are they: they would leave a gap.
+Batches from the same producer to the same partition wait behind its first one. If that one is refused, so are they:
+they would leave a gap.
 
-The decision is noted at the partition's log (storage.admissions), which checks it when it appends: a transaction that
-has ended meanwhile lets nothing in behind its end.
+The decision is recorded at the partition's log (barnabas.storage.admissions), which checks it at the append: nothing is
+appended after the end of a transaction.
 """
 
 from __future__ import annotations
@@ -17,23 +16,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.replica.partition import Appender, Partition
-from protocol.errors import ErrorCode
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.replica.partition import Appender, Partition
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 Answer = Callable[[Mapping[TopicPartition, ErrorCode]], None]
 
 _NOT_IN_TRANSACTION: Final = (ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE)
 
 
 class Coordinator(Protocol):
-    """What the coordinator of transactions is asked."""
+    """The questions to the transaction coordinator, on whichever broker (transaction/partition_adder.py)."""
 
     def verify(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]: ...
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        answer: Answer,
+    ) -> None: ...
 
     def add_partitions(
         self,
@@ -41,13 +45,13 @@ class Coordinator(Protocol):
         producer_id: int,
         producer_epoch: int,
         partitions: Sequence[TopicPartition],
-        done: Callable[[ErrorCode], None],
+        answer: Answer,
     ) -> None: ...
 
 
 class TransactionalAppender(Appender, Protocol):
     def not_admitted(self, place: Any, error: ErrorCode) -> None:
-        """The records that were given with `place` are not let into the transaction."""
+        """The records that were given with `place` are not admitted to the transaction."""
 
 
 class Transaction(NamedTuple):
@@ -56,9 +60,9 @@ class Transaction(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    # It leaves it to the broker to add partitions, and uses an epoch for one transaction only.
+    # It lets the broker add partitions, and uses each epoch for one transaction only.
     adds_partitions: bool
-    # It knows the error that says that nothing is lost but this transaction.
+    # It knows the error code that says that only this transaction is lost.
     knows_abortable: bool
 
 
@@ -73,17 +77,30 @@ class TransactionalBatch(NamedTuple):
         self.partition.append_soon(self.records, self.appender, self.place)
 
 
+_Waiting = list[tuple[Transaction, TransactionalBatch]]
+
+
 class Admission:
     def __init__(self, config: BrokerConfig, clock: Clock, coordinator: Coordinator) -> None:
         self._config = config
         self._clock = clock
         self._coordinator = coordinator
-        # The first batches for which the coordinator is being asked, and what came behind them.
-        self._waiting: dict[tuple[Partition, int], list[tuple[Transaction, TransactionalBatch]]] = {}
+        # The first batches that wait for the coordinator's answer, and the batches behind them.
+        self._waiting: dict[tuple[Partition, int], _Waiting] = {}
+
+    def on_leader(self, partition: Partition) -> None:
+        """In the next epoch of the same leader, what was admitted still holds."""
+
+    def on_not_leader(self, partition: Partition) -> None:
+        """Another leader may write the transaction's end: what was admitted here does not count any more."""
+        partition.admissions.clear()
+        for key in [key for key in self._waiting if key[0] is partition]:
+            for _, batch in self._waiting.pop(key):
+                batch.appender.not_admitted(batch.place, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def admit(self, transaction: Transaction, batches: Sequence[TransactionalBatch]) -> None:
         """Have batches of one transaction appended, or tell their appenders why not."""
-        asked: dict[TopicPartition, Partition] = {}
+        asked: dict[TopicPartition, tuple[Partition, _Waiting]] = {}
         for batch in batches:
             partition = batch.partition
             waiting = self._waiting.get((partition, transaction.producer_id))
@@ -94,13 +111,14 @@ class Admission:
             elif _is_fenced(partition, transaction):
                 batch.appender.not_admitted(batch.place, ErrorCode.INVALID_PRODUCER_EPOCH)
             else:
-                self._waiting[partition, transaction.producer_id] = [(transaction, batch)]
+                waiting = self._waiting[partition, transaction.producer_id] = [(transaction, batch)]
                 self._try_out(transaction, batch)
-                asked[partition.topic, partition.index] = partition
+                asked[partition.log.topic_partition] = partition, waiting
 
         def answered(errors: Mapping[TopicPartition, ErrorCode]) -> None:
-            for name, partition in asked.items():
-                self._decided(transaction, partition, errors[name])
+            for name, (partition, waiting) in asked.items():
+                if self._waiting.get((partition, transaction.producer_id)) is waiting:
+                    self._decided(transaction, partition, errors[name])
 
         if asked:
             self.ask(transaction, list(asked), answered)
@@ -115,10 +133,14 @@ class Admission:
         )
 
     def _decided(self, transaction: Transaction, partition: Partition, error: ErrorCode) -> None:
-        """What waits for the coordinator's answer is appended or refused, in its order."""
-        if not error:
-            partition.admissions.admit(transaction.producer_id, transaction.producer_epoch)
-        for whose, batch in self._waiting.pop((partition, transaction.producer_id)):
+        """Append or refuse what waits for the coordinator's answer, in order."""
+        waiting = self._waiting.pop((partition, transaction.producer_id))
+        if not error and not partition.admissions.admit(transaction.producer_id, transaction.producer_epoch):
+            # A marker came in between. If it was that of the producer's last transaction, the coordinator says so.
+            for whose, batch in waiting:
+                self.admit(whose, [batch])
+            return
+        for whose, batch in waiting:
             if whose.producer_epoch != transaction.producer_epoch:
                 self.admit(whose, [batch])
             elif error:
@@ -137,28 +159,28 @@ class Admission:
         if adds_partitions:
             self._add(transaction, partitions, answered)
         elif self._config.transaction_partition_verification_enable:
-            answered(self._coordinator.verify(transactional_id, producer_id, epoch, partitions))
+            self._coordinator.verify(transactional_id, producer_id, epoch, partitions, answered)
         else:
             answered(dict.fromkeys(partitions, ErrorCode.NONE))
 
     def _add(self, transaction: Transaction, partitions: Sequence[TopicPartition], answer: Answer) -> None:
-        """Add partitions. The producer's last transaction may not have come to its end yet, which takes a moment."""
+        """Add partitions. The producer's last transaction may still be ending, which takes a moment."""
         give_up = self._clock.monotonic() + self._config.add_partitions_to_txn_retry_backoff_max_ms / 1000
 
         def add() -> None:
             self._coordinator.add_partitions(*transaction[:3], partitions, done)
 
-        def done(error: ErrorCode) -> None:
-            if error == ErrorCode.CONCURRENT_TRANSACTIONS and self._clock.monotonic() < give_up:
+        def done(errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and self._clock.monotonic() < give_up:
                 self._clock.call_later(self._config.add_partitions_to_txn_retry_backoff_ms / 1000, add)
             else:
-                answer(dict.fromkeys(partitions, error))
+                answer(errors)
 
         add()
 
 
 def is_under_way(partition: Partition, transaction: Transaction) -> bool:
-    """Whether the producer is within a transaction in this partition, or has been let in and is about to be."""
+    """Whether the producer has an open transaction in this partition, or has been admitted and is about to."""
     producer = partition.log.producer_state.producers.get(transaction.producer_id)
     return (
         producer is not None
@@ -168,13 +190,13 @@ def is_under_way(partition: Partition, transaction: Transaction) -> bool:
 
 
 def _is_fenced(partition: Partition, transaction: Transaction) -> bool:
-    """Whether the partition has seen a later epoch. The coordinator may not know this producer id any more."""
+    """Whether the partition has seen a later epoch. The coordinator may no longer know this producer id."""
     producer = partition.log.producer_state.producers.get(transaction.producer_id)
     return producer is not None and producer.producer_epoch > transaction.producer_epoch
 
 
 def _as_told(error: ErrorCode, transaction: Transaction) -> ErrorCode:
-    """An error of the coordinator in the terms of those who write."""
+    """Translates an error of the coordinator for producers."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error in _NOT_IN_TRANSACTION and not transaction.adds_partitions:

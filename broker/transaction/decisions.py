@@ -1,7 +1,7 @@
-"""What becomes of a transactional id: pure decisions, each from what is known of it to what will be.
+"""Decisions about a transactional id: pure functions from its present state to the next.
 
-Each returns what the id's record is to say next, or an error code; NONE says that the request is granted and there is
-nothing to write. Whoever calls sees to it that the record is in the log before it counts.
+Each returns the next content of the id's record, or an error code; NONE means that the request is granted and nothing
+has to be written. The caller makes sure that the record is in the log before it counts.
 """
 
 from __future__ import annotations
@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final
 
-from broker.transaction.metadata import (
-    BUMPS_EPOCH,
-    LAST_EPOCH,
-    NO_PARTITIONS,
-    NO_START,
-    TopicPartition,
-    TransactionMetadata,
-)
-from broker.transaction.states import COMPLETED, PREDECESSORS, TransactionState
-from protocol.errors import ErrorCode
-from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.broker.transaction.metadata import BUMPS_EPOCH, LAST_EPOCH, NO_PARTITIONS, NO_START, TransactionMetadata
+from barnabas.broker.transaction.states import COMPLETED, PREDECESSORS, TransactionState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.topic_partition import TopicPartition
 
 _EMPTY: Final = TransactionState.EMPTY
 _ONGOING: Final = TransactionState.ONGOING
@@ -48,9 +42,9 @@ def init_producer_id(
     new_producer_id: int | None,
     now_ms: int,
 ) -> Outcome:
-    """A producer begins, and whoever had the id before it is fenced. An open transaction is aborted first.
+    """A producer starts, and the previous owner of the id is fenced. An open transaction is aborted first.
 
-    `expected_id` and `expected_epoch` are those of a producer that goes on after an error (KIP-360), or -1.
+    `expected_id` and `expected_epoch` are those of a producer that continues after an error (KIP-360), or -1.
     """
     if current is None:
         if new_producer_id is None:
@@ -65,16 +59,16 @@ def init_producer_id(
             previous_producer_id=new_producer_id,
         )
     if expected_id not in (NO_PRODUCER_ID, current.producer_id) and not (
-        # The answer that brought the next producer id was lost, and this asks for it again.
+        # The answer with the next producer id was lost, and this is the retry.
         expected_id == current.previous_producer_id and expected_epoch >= LAST_EPOCH
     ):
         return ErrorCode.PRODUCER_FENCED
     if current.state.is_prepared:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if current.state == _ONGOING:
-        return abort_over_its_head(current, now_ms, new_producer_id)
+        return abort_and_fence(current, now_ms, new_producer_id)
     expected = None if expected_id == NO_PRODUCER_ID else expected_epoch
-    # The epoch after the last one, which only fences: it is nobody's, so the one before it may still go on.
+    # The epoch after the last one only fences and belongs to nobody, so the one before it may continue.
     is_fence = current.producer_epoch > LAST_EPOCH and expected == current.last_producer_epoch
     if current.is_epoch_exhausted and (is_fence or expected in (None, current.producer_epoch)):
         if new_producer_id is None:
@@ -86,7 +80,7 @@ def init_producer_id(
     elif expected == current.producer_epoch:
         producer_id, epoch, last_epoch = current.producer_id, current.producer_epoch + 1, current.producer_epoch
     elif expected == current.last_producer_epoch:
-        # The same request again, whose answer was lost. No other producer has come in between.
+        # A retry of the same request, whose answer was lost. No other producer came in between.
         producer_id, epoch, last_epoch = current.producer_id, current.producer_epoch, current.last_producer_epoch
     else:
         return ErrorCode.PRODUCER_FENCED
@@ -155,11 +149,11 @@ def add_partitions(
 
 
 def objection(current: TransactionMetadata | None, producer_id: int, producer_epoch: int) -> ErrorCode:
-    """Why a producer may not go on with its transaction, or begin one."""
+    """Why a producer may not continue its transaction or begin one."""
     if current is None or current.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.producer_epoch != producer_epoch or producer_epoch > LAST_EPOCH:
-        return ErrorCode.PRODUCER_FENCED  # no producer is given the very last epoch: it fences the one before
+        return ErrorCode.PRODUCER_FENCED  # no producer gets the very last epoch: it fences the one before
     return ErrorCode.CONCURRENT_TRANSACTIONS if current.state.is_prepared else ErrorCode.NONE
 
 
@@ -177,14 +171,14 @@ def end_transaction(
 ) -> Outcome:
     """The producer commits or aborts.
 
-    With transaction version 2 it gets a new epoch with it, or a new id when the epochs are used up; and it may abort
-    what it has not begun.
+    With transaction version 2 it also gets a new epoch, or a new id when the epochs are used up, and it may abort a
+    transaction that it has not begun.
     """
     if current is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if client_version < BUMPS_EPOCH:
         return _end_without_bump(current, producer_id, producer_epoch, commit, client_version, now_ms)
-    # An end that is asked for again: its first answer was lost, and the epoch has moved on meanwhile.
+    # A retry of the end: its first answer was lost, and the epoch has been raised meanwhile.
     bumped = current.client_version >= BUMPS_EPOCH and current.producer_epoch == producer_epoch + 1
     replaced = (
         current.client_version >= BUMPS_EPOCH
@@ -242,7 +236,7 @@ def _end_without_bump(
 
 
 def _prepare(current: TransactionMetadata, commit: bool, new_producer_id: int | None, now_ms: int) -> Outcome:
-    """Decide the end, with a new epoch: markers carry it, and so fence what the producer has still under way."""
+    """Decide the end with a new epoch: the markers carry it and so fence what the producer still has in flight."""
     next_producer_id = NO_PRODUCER_ID
     if current.is_epoch_exhausted:
         if new_producer_id is None:
@@ -264,13 +258,13 @@ def _prepare(current: TransactionMetadata, commit: bool, new_producer_id: int | 
     )
 
 
-def abort_over_its_head(
+def abort_and_fence(
     current: TransactionMetadata, now_ms: int, new_producer_id: int | None = None
 ) -> TransactionMetadata:
-    """Abort an open transaction that its producer has not ended: another has come, or its time is over.
+    """Abort an open transaction that its producer has not ended: another producer has started, or it timed out.
 
-    The epoch goes up, so that the producer is fenced, whichever version it speaks. If that was the last one, the new
-    producer id is the next; without one at hand, the next producer to come gets it.
+    The epoch is raised, so that the producer is fenced, whichever version it speaks. If that was the last epoch, the
+    new producer id comes next; if none is at hand, the next producer gets one.
     """
     next_producer_id = new_producer_id if current.is_epoch_exhausted else None
     return TransactionMetadata(

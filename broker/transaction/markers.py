@@ -1,9 +1,9 @@
 """The ends of transactions: a marker in every partition that took part.
 
-A marker is a control batch with one record, under the producer's id and epoch. With it the producer's transaction in
-that partition is over: the last stable offset moves on, and an aborted one is noted in the segment's index. Markers
-that meet in a partition in one turn of the loop are one write. In a partition of __consumer_offsets a marker also makes
-the offsets that were committed in the transaction hold, or drops them.
+A marker is a control batch with one record, under the producer's id and epoch. It ends the producer's transaction in
+that partition: the last stable offset moves on, and an aborted transaction is recorded in the segment's index. Markers
+for the same partition in one turn of the loop are one write. In a partition of __consumer_offsets a marker also makes
+the offsets that were committed in the transaction valid, or drops them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from broker.errors import error_code_of
-from broker.internal_topics import CONSUMER_OFFSETS
-from broker.replica.partition import Partition
-from broker.replica.replicas import Replicas
-from protocol.errors import ErrorCode
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.write import AppendResult, Refusal
+from barnabas.broker.coordinator.runtime import leads
+from barnabas.broker.errors import error_code_of
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.replica.replicas import Replicas
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.write import AppendResult, Refusal
 
-TopicPartition = tuple[str, int]
 Done = Callable[[Mapping[TopicPartition, ErrorCode]], None]
 
 
@@ -29,7 +30,7 @@ class Marker(NamedTuple):
     coordinator_epoch: int
     commit: bool
     partitions: Sequence[TopicPartition]
-    # From 2 on, a transaction ends under an epoch of its own: one that a partition knows already is a late one.
+    # From 2 on, each transaction has its own epoch: a marker whose epoch a partition already knows is late.
     transaction_version: int = 0
 
 
@@ -44,14 +45,22 @@ class TransactionMarkers:
         self._offsets = offsets
 
     def write(self, marker: Marker, done: Done) -> None:
-        """Append the marker to its partitions, and tell what became of it in each when it is committed in all.
+        """Append the marker to its partitions, and report the result for each when it is committed in all.
 
-        It is written at the end of this turn of the loop. A partition that is no more, or that is deleted meanwhile,
-        needs no marker.
+        It is written at the end of this turn of the loop. A partition that this broker does not lead, or has no more,
+        is NOT_LEADER_OR_FOLLOWER: only the metadata tell whether it still exists somewhere.
         """
-        names = dict.fromkeys(marker.partitions)
-        found = [partition for name in names if (partition := self._replicas.find(*name)) is not None]
-        _Write(self._offsets, marker, done).begin(found, self._replicas.clock.now_ms())
+        errors = dict.fromkeys(marker.partitions, ErrorCode.NONE)
+        found = []
+        for name in errors:
+            partition = self._replicas.find(*name)
+            if partition is None or not leads(partition):
+                errors[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            elif not partition.has_enough_replicas():
+                errors[name] = ErrorCode.NOT_ENOUGH_REPLICAS
+            else:
+                found.append(partition)
+        _Write(self._offsets, marker, errors, done).begin(found, self._replicas.clock.now_ms())
 
 
 class _Write:
@@ -59,11 +68,11 @@ class _Write:
 
     __slots__ = ("_done", "_errors", "_left", "_marker", "_offsets")
 
-    def __init__(self, offsets: Offsets, marker: Marker, done: Done) -> None:
+    def __init__(self, offsets: Offsets, marker: Marker, errors: dict[TopicPartition, ErrorCode], done: Done) -> None:
         self._offsets = offsets
         self._marker = marker
         self._done = done
-        self._errors: dict[TopicPartition, ErrorCode] = dict.fromkeys(marker.partitions, ErrorCode.NONE)
+        self._errors = errors
         self._left = 0
 
     def begin(self, partitions: Sequence[Partition], now_ms: int) -> None:
@@ -84,11 +93,18 @@ class _Write:
             partition.append_marker_soon(memoryview(bytearray(batch)), marker.transaction_version, self, None)
 
     def appended(self, partition: Partition, place: None, result: AppendResult | Refusal) -> None:
+        """Offsets follow the order of the log; what is said about them waits until it is committed."""
         if isinstance(result, AppendResult):
             if partition.topic == CONSUMER_OFFSETS:
                 self._offsets.end_transaction(partition.index, self._marker.producer_id, self._marker.commit)
-        elif not partition.deleted:
-            self._errors[partition.topic, partition.index] = error_code_of(result)
+            partition.when_committed(result.last_offset + 1, lambda failure: self._committed(partition, failure))
+        else:
+            self._committed(partition, result)
+
+    def _committed(self, partition: Partition, failure: Exception | None) -> None:
+        if failure is not None:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER if partition.deleted else error_code_of(failure)
+            self._errors[partition.log.topic_partition] = error
         self._left -= 1
         if not self._left:
             self._done(self._errors)

@@ -1,6 +1,6 @@
-"""What is asked of a transactional id: an operation each, from the question to the answer.
+"""The operations on a transactional id, from the request to the answer.
 
-The run-time has them decided (`decide`) on what is true then, and calls `done` when what they decided is committed.
+The run-time calls `decide` with the current state, and `done` when the decision is committed.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.transaction import decisions
-from broker.transaction.metadata import TopicPartition, TransactionMetadata
-from broker.transaction.records import tombstone, transaction_record
-from broker.transaction.shard import TransactionShard
-from broker.transaction.states import TransactionState
-from protocol.errors import ErrorCode
-from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.broker.coordinator.result import CoordinatorRecord, CoordinatorResult, Operation
+from barnabas.broker.transaction import decisions
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.broker.transaction.records import tombstone, transaction_record
+from barnabas.broker.transaction.shard import TransactionShard
+from barnabas.broker.transaction.states import TransactionState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.protocol.topic_partition import TopicPartition
 
 log = structlog.get_logger()
 
 if TYPE_CHECKING:
-    from broker.transaction.coordinator import TransactionCoordinator
+    from barnabas.broker.transaction.coordinator import TransactionCoordinator
 
 Done = Callable[[ErrorCode], None]
-# Told the error, and the id and epoch that the producer has from now on.
+# Gets the error, and the id and epoch that the producer has from now on.
 AnswerProducer = Callable[[ErrorCode, int, int], None]
 
 
@@ -50,7 +51,7 @@ class AddPartitions:
         self._now_ms = now_ms
         self.done = done
 
-    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+    def decide(self, shard: TransactionShard) -> CoordinatorResult:
         outcome = decisions.add_partitions(
             shard.transactions.get(self.key),
             self._producer_id,
@@ -59,11 +60,15 @@ class AddPartitions:
             self._client_version,
             self._now_ms,
         )
-        return outcome if isinstance(outcome, ErrorCode) else transaction_record(outcome)
+        return (
+            _without_record(self, outcome)
+            if isinstance(outcome, ErrorCode)
+            else _with_record(self, transaction_record(outcome))
+        )
 
 
 class InitProducerId:
-    """Fences whoever had the id before. What that has left open is aborted first, and then this is decided again."""
+    """Fences the previous owner of the id. Its open transaction is aborted first, and then this is decided again."""
 
     __slots__ = (
         "_answer",
@@ -96,7 +101,7 @@ class InitProducerId:
         self._answer = answer
         self._decided: TransactionMetadata | None = None
 
-    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+    def decide(self, shard: TransactionShard) -> CoordinatorResult:
         outcome = decisions.init_producer_id(
             shard.transactions.get(self.key),
             self.key,
@@ -107,9 +112,9 @@ class InitProducerId:
             self._coordinator.now_ms(),
         )
         if isinstance(outcome, ErrorCode):
-            return outcome
+            return _without_record(self, outcome)
         self._decided = outcome
-        return transaction_record(outcome)
+        return _with_record(self, transaction_record(outcome))
 
     def done(self, error: ErrorCode) -> None:
         decided = self._decided
@@ -131,9 +136,9 @@ class InitProducerId:
 class EndTransaction:
     """Commits or aborts.
 
-    From Kafka the answer comes when the end is decided, and what its client asks next is refused while markers are
-    under way. Here it comes when all is complete, which is in the same turn of the loop, so that no client has to come
-    again; only if something holds the markers up, as from Kafka.
+    Kafka answers when the end is decided, and refuses the client's next request while markers are in flight. Here the
+    answer comes when everything is complete, in the same turn of the loop, so that no client has to retry. If
+    something delays the markers, or other brokers have to write some, the answer comes as in Kafka.
     """
 
     __slots__ = (
@@ -172,7 +177,7 @@ class EndTransaction:
         self._answer = answer
         self._decided: TransactionMetadata | None = None
 
-    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+    def decide(self, shard: TransactionShard) -> CoordinatorResult:
         current = shard.transactions.get(self.key)
         outcome = decisions.end_transaction(
             current,
@@ -184,11 +189,11 @@ class EndTransaction:
             self._coordinator.now_ms(),
         )
         if isinstance(outcome, ErrorCode):
-            if not outcome and current is not None:  # it has ended so before, and its answer was lost
+            if not outcome and current is not None:  # it has already ended this way, and its answer was lost
                 self._producer_id, self._epoch = current.producer_id, current.producer_epoch
-            return outcome
+            return _without_record(self, outcome)
         self._decided = outcome
-        return transaction_record(outcome)
+        return _with_record(self, transaction_record(outcome))
 
     def done(self, error: ErrorCode) -> None:
         if error:
@@ -209,7 +214,7 @@ class EndTransaction:
 
 
 class AbortTimedOut:
-    """The time of a transaction is over."""
+    """A transaction has timed out."""
 
     __slots__ = ("_coordinator", "_decided", "_index", "_new_producer_id", "key")
 
@@ -226,13 +231,13 @@ class AbortTimedOut:
         self._new_producer_id = new_producer_id
         self._decided: TransactionMetadata | None = None
 
-    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+    def decide(self, shard: TransactionShard) -> CoordinatorResult:
         current = shard.transactions.get(self.key)
         now_ms = self._coordinator.now_ms()
         if current is None or not decisions.is_timed_out(current, now_ms):
-            return ErrorCode.NONE
-        self._decided = decisions.abort_over_its_head(current, now_ms, self._new_producer_id)
-        return transaction_record(self._decided)
+            return _without_record(self)
+        self._decided = decisions.abort_and_fence(current, now_ms, self._new_producer_id)
+        return _with_record(self, transaction_record(self._decided))
 
     def done(self, error: ErrorCode) -> None:
         if not error and self._decided is not None:
@@ -243,18 +248,18 @@ class AbortTimedOut:
 class Complete:
     """All markers of a transaction are written."""
 
-    __slots__ = ("_coordinator", "_prepared", "_then", "key")
+    __slots__ = ("_now_ms", "_prepared", "_then", "key")
 
-    def __init__(self, coordinator: TransactionCoordinator, prepared: TransactionMetadata, then: Done) -> None:
+    def __init__(self, now_ms: Callable[[], int], prepared: TransactionMetadata, then: Done) -> None:
         self.key = prepared.transactional_id
-        self._coordinator = coordinator
+        self._now_ms = now_ms
         self._prepared = prepared
         self._then = then
 
-    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+    def decide(self, shard: TransactionShard) -> CoordinatorResult:
         if shard.transactions.get(self.key) != self._prepared:
-            return ErrorCode.NONE
-        return transaction_record(decisions.complete(self._prepared, self._coordinator.now_ms()))
+            return _without_record(self)
+        return _with_record(self, transaction_record(decisions.complete(self._prepared, self._now_ms())))
 
     def done(self, error: ErrorCode) -> None:
         self._then(error)
@@ -271,13 +276,22 @@ class Expire:
         self._now_ms = now_ms
         self._then = then
 
-    def decide(self, shard: TransactionShard) -> CoordinatorRecord | ErrorCode:
+    def decide(self, shard: TransactionShard) -> CoordinatorResult:
         current = shard.transactions.get(self.key)
         if current is None or not decisions.is_expired(current, self._kept_ms, self._now_ms):
-            return ErrorCode.NONE
-        return tombstone(self.key)
+            return _without_record(self)
+        return _with_record(self, tombstone(self.key))
 
     def done(self, error: ErrorCode) -> None:
-        """What failed is tried again the next time."""
+        """A failure is retried the next time."""
         if not error:
             self._then()
+
+
+def _with_record(operation: Operation, record: CoordinatorRecord) -> CoordinatorResult:
+    return CoordinatorResult([record], operation.done, key=operation.key)
+
+
+def _without_record(operation: Operation, error: ErrorCode = ErrorCode.NONE) -> CoordinatorResult:
+    """It is refused, or true already."""
+    return CoordinatorResult(done=operation.done, error=error, key=operation.key)

@@ -1,8 +1,8 @@
 """The records of __transaction_state, to bytes and back.
 
-A key is the transactional id; a value, all that is known of it. Values are written in version 1, as Kafka does from
-transaction.version 1 on; versions 0 and 1 are read. Every step of a transaction writes one, so they are packed by hand:
-protocol/transaction_records.py declares them, and tests hold the two equal.
+The key is the transactional id; the value is everything that is known of it. Values are written in version 1, as Kafka
+does from transaction.version 1 on; versions 0 and 1 are read. Every step of a transaction writes one, so they are
+packed by hand: protocol/transaction_records.py declares them, and tests keep the two equal.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.transaction.metadata import TopicPartition, TransactionMetadata
-from broker.transaction.states import TransactionState
-from protocol.decoder import decode
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.transaction_records import TransactionLogKey, TransactionLogValue
-from protocol.varint import uvarint
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.broker.transaction.states import TransactionState
+from barnabas.protocol.decoder import decode
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.transaction_records import TransactionLogKey, TransactionLogValue
+from barnabas.protocol.varint import uvarint
 
 _KEY_VERSION: Final = b"\0\0"
 
@@ -30,7 +31,7 @@ _NONE: Final = -1
 _SHORT: Final = 100  # characters of an id
 _FEW: Final = 10  # partitions of a transaction
 
-# A record, read: the transactional id, and what is known of it; None if it is forgotten.
+# A decoded record: the transactional id, and what is known of it; None if it is forgotten.
 ReadRecord = tuple[str, TransactionMetadata | None]
 
 
@@ -105,7 +106,7 @@ def _pack_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     return bytes(out)
 
 
-# A producer comes again and again, and writes to the same partitions. What clients make long is not worth the memory.
+# Producers write to the same partitions again and again. Long ids are not worth the memory.
 _remembered_key = lru_cache(10_000)(_make_key)
 _remembered_partitions = lru_cache(10_000)(_pack_partitions)
 
@@ -134,7 +135,9 @@ def read_record(record: CoordinatorRecord) -> ReadRecord | None:
         value.transaction_timeout_ms,
         state,
         frozenset(
-            (topic.topic, index) for topic in value.transaction_partitions or () for index in topic.partition_ids
+            TopicPartition(topic.topic, index)
+            for topic in value.transaction_partitions or ()
+            for index in topic.partition_ids
         ),
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.transaction.decisions import is_expired, is_timed_out
-from broker.transaction.metadata import TransactionMetadata
-from broker.transaction.records import ReadRecord
+from barnabas.broker.coordinator.timers import Timers
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.broker.transaction.records import ReadRecord
 
 
 class TransactionShard:
-    def __init__(self, finish: Callable[[TransactionMetadata], None]) -> None:
-        """`finish` brings a transaction to its end whose end was decided before this start."""
+    def __init__(self, finish: Callable[[TransactionMetadata], None], timers: Timers) -> None:
+        """`finish` carries out an end that was decided before the shard was loaded, here or by another coordinator."""
         self.transactions: dict[str, TransactionMetadata] = {}
         self._finish = finish
+        self.timers = timers
 
     def replay(self, read: ReadRecord) -> None:
         transactional_id, metadata = read
@@ -28,12 +29,5 @@ class TransactionShard:
                 self._finish(metadata)
 
     def unloaded(self) -> None:
-        """Nobody waits within a shard."""
-
-    def timed_out(self, now_ms: int) -> list[str]:
-        """The ids whose transactions are open for longer than their producers said."""
-        return [id for id, metadata in self.transactions.items() if is_timed_out(metadata, now_ms)]
-
-    def expired(self, kept_ms: int, now_ms: int) -> list[str]:
-        """The ids that have been idle for so long that they are forgotten."""
-        return [id for id, metadata in self.transactions.items() if is_expired(metadata, kept_ms, now_ms)]
+        """No request waits within a shard. What was to be tried again is for the next coordinator to do."""
+        self.timers.close()

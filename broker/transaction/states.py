@@ -1,4 +1,4 @@
-"""The states of a transactional id, and which may follow which."""
+"""The states of a transactional id and their transitions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Final
 class TransactionState(IntEnum):
     """Numbered as in the records of __transaction_state."""
 
-    # The id has a producer, and that has not begun a transaction yet.
+    # The id has a producer that has not begun a transaction yet.
     EMPTY = 0
     # Partitions are part of a transaction.
     ONGOING = 1
-    # The end is decided and will come about, through any crash: markers are on their way to the partitions.
+    # The end is decided and will happen despite any crash: markers are being written to the partitions.
     PREPARE_COMMIT = 2
     PREPARE_ABORT = 3
     # All markers are written. The next transaction may begin.
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
-    # The id is being forgotten. No record holds it: a tombstone says it.
+    # The id is being forgotten. No record has this state: a tombstone stands for it.
     DEAD = 6
-    # A transaction is about to be aborted over its producer's head. No record holds it: where Kafka waits in this
-    # state for its log, the abort is decided and written in one go here.
+    # A transaction is about to be aborted without its producer. No record has this state: where Kafka waits in it for
+    # its log, the abort is decided and written in one step here.
     PREPARE_EPOCH_FENCE = 7
 
     @property
@@ -50,7 +50,7 @@ BY_LABEL: Final = {label: state for state, label in _LABELS.items()}
 
 _PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
-# The state that a prepared one is completed to.
+# The state after the completion of a prepared one.
 COMPLETED: Final[Mapping[TransactionState, TransactionState]] = {
     TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
     TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,

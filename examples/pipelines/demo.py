@@ -1,6 +1,6 @@
 """`make demo`: a broker, a generator of text, the word count of word_count.yaml, and a picture of what came out.
 
-Everything that it starts ends with it, and all of its data is in a temporary folder; only the picture stays.
+It stops everything that it starts and keeps its data in a temporary folder; only the picture stays.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 
-from pipeline.errors import PipelineError
-from pipeline.file import load
-from pipeline.running import run
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.file import load
+from barnabas.pipeline.running import run
 
 HERE = Path(__file__).parent
 # Each wave has its favourites, so that there is something to see.
@@ -43,13 +43,13 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=30, help="how long the generator writes (default: %(default)g)"
     )
-    parser.add_argument("--rate", type=int, default=2000, help="lines a second (default: %(default)d)")
+    parser.add_argument("--rate", type=int, default=2000, help="lines per second (default: %(default)d)")
     parser.add_argument("--output", type=Path, default=Path("demo.png"), help="the picture (default: %(default)s)")
     options = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as folder, broker(Path(folder, "data")) as bootstrap:
         console.print(
-            f"a broker on {bootstrap}, {options.rate} lines a second for {options.seconds:g} s; starting Spark"
+            f"a broker on {bootstrap}, {options.rate} lines per second for {options.seconds:g} s; starting Spark"
         )
         create(bootstrap, "lines", 2)
         pipeline = load(
@@ -75,9 +75,9 @@ def main() -> int:
 
 @contextmanager
 def broker(data: Path) -> Iterator[str]:
-    """A broker of our own on a free port."""
+    """Start a broker on a free port."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "broker.cli", "serve", "--listen", "127.0.0.1:0", "--data", str(data)],
+        [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--data", str(data)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -132,7 +132,7 @@ def read_counts(bootstrap: str, topic: str) -> dict[str, Counter[str]]:
     while left:
         message = consumer.poll(30)
         if message is None:
-            raise SystemExit(f"no answer from the broker while reading {topic}")
+            raise SystemExit(f"no response from the broker while reading {topic}")
         if message.error():
             left.discard(message.partition())
             continue

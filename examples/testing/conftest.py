@@ -1,4 +1,4 @@
-"""A helper of the examples. Nothing has to be done for the broker: pytest has found its plugin."""
+"""A helper for the examples. The broker needs no setup here: pytest finds its plugin."""
 
 import time
 
@@ -7,12 +7,12 @@ import pytest
 
 @pytest.fixture
 def eventually():
-    """Wait until something is so that other threads and processes bring about."""
+    """Wait for a condition that other threads or processes bring about."""
 
     def wait(condition, seconds=60.0):
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, "it did not come about"
+            assert time.monotonic() < end, "the condition did not become true"
             time.sleep(0.01)
 
     return wait

@@ -1,4 +1,4 @@
-"""aiokafka: a prepared state, brought back for every test; and a transaction that nobody finishes."""
+"""aiokafka: a prepared state that is restored for every test, and a transaction that nobody finishes."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from barnabas import Barnabas
 
 @pytest.fixture(scope="module")
 def prepared():
-    """A broker with a catalogue in it. It takes its time to fill, so that is done once."""
+    """A broker with a catalogue in it. Filling it is slow, so it is done once."""
     with Barnabas() as broker:
         broker.create_topic("catalogue", partitions=1)
         asyncio.run(fill(broker.bootstrap_servers))
@@ -32,7 +32,7 @@ async def fill(bootstrap_servers):
 
 
 async def count(bootstrap_servers):
-    """The code under test: how many items the catalogue has, of those that are for sure."""
+    """The code under test: how many committed items the catalogue has."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers, isolation_level="read_committed")
     async with consumer:
         partition = TopicPartition("catalogue", 0)
@@ -61,7 +61,7 @@ async def test_a_transaction_that_nobody_finishes_hides_nothing_for_long(broker)
     try:
         await producer.begin_transaction()
         await producer.send_and_wait("catalogue", b"half an import")
-        # The importer hangs. A minute later the broker gives up on it, and what comes after it can be read.
+        # The importer hangs. A minute later the broker aborts its transaction, and later records can be read.
         await asyncio.to_thread(broker.clock.advance, 75)
         assert broker.state["transactions"]["importer"]["state"] == "CompleteAbort"
         assert await count(broker.bootstrap_servers) == 100

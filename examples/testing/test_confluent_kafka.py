@@ -1,4 +1,4 @@
-"""confluent-kafka: an answer that is lost on its way must not write a payment twice, nor lose it."""
+"""confluent-kafka: a lost response must neither duplicate nor lose a payment."""
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -26,7 +26,7 @@ def read(bootstrap_servers, topic, count):
 
 
 def test_an_answer_that_is_lost_writes_nothing_twice(kafka_broker, kafka_topic):
-    # The broker writes the first batch, and closes the connection instead of saying so.
+    # The broker writes the first batch and closes the connection instead of responding.
     with kafka_broker.faults.add(api="Produce", topic=kafka_topic, close="after", times=1) as fault:
         pay(kafka_broker.bootstrap_servers, kafka_topic, [b"10 to K.", b"20 to Frieda"])
         assert fault.hits == 1

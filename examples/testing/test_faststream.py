@@ -8,7 +8,7 @@ from faststream.confluent import KafkaBroker
 
 
 def application(bootstrap_servers, greeted):
-    """The code under test: it greets whoever comes."""
+    """The code under test: it greets every user."""
     broker = KafkaBroker(bootstrap_servers)
 
     @broker.subscriber("arrivals", group_id="porters", auto_offset_reset="earliest")

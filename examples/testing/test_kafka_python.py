@@ -1,4 +1,4 @@
-"""kafka-python: when a worker dies, another one gets its share of the work, and the test need not wait 45 s for it."""
+"""kafka-python: when a worker dies, another takes over its work, and the test does not have to wait 45 s."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 
 def work(bootstrap_servers, topic, file_name):
-    """The code under test: one of a group of workers that share the orders, and write down what they have done."""
+    """The code under test: one of a group of workers that share the orders and record what they have done."""
     consumer = KafkaConsumer(
         topic,
         bootstrap_servers=bootstrap_servers,

@@ -1,4 +1,4 @@
-"""PySpark: a batch over a topic, through Spark's own Kafka connector. (`pip install 'barnabas[pipeline]'`)"""
+"""PySpark: a batch over a topic, through Spark's own Kafka connector. (`pip install '.[pipeline]'`)"""
 
 import pytest
 
@@ -6,21 +6,21 @@ pytest.importorskip("pyspark")
 
 from kafka import KafkaProducer
 
-from pipeline.session import spark_session
+from barnabas.pipeline.session import spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
 def spark():
-    """Any session will do that has the connector; this one finds it, and a Java, by itself."""
+    """Any session with the connector will do; this one finds the connector and Java by itself."""
     session = spark_session("example", master="local[2]")
     yield session
     session.stop()
 
 
 def revenue(spark, bootstrap_servers, topic):
-    """The code under test: what was earned, by product."""
+    """The code under test: revenue per product."""
     records = (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap_servers)

@@ -1,7 +1,7 @@
-"""A pipeline's file: YAML with line numbers, to the plain objects of `pipeline.model`."""
+"""A pipeline's file: YAML with line numbers, read into the plain objects of `barnabas.pipeline.model`."""
 
 from __future__ import annotations
 
-from pipeline.file.reading import FileError, Located, load
+from barnabas.pipeline.file.reading import FileError, Located, load
 
 __all__ = ["FileError", "Located", "load"]

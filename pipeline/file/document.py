@@ -1,4 +1,4 @@
-"""YAML as plain values, together with the line on which each of them stands."""
+"""YAML as plain values, together with the line of each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ import yaml
 Path = tuple[str, ...]
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
+# Aliases of aliases make a few lines stand for more than fits into memory, and deep nesting exhausts the stack. A
+# pipeline has some hundred parts, a few levels deep.
+_MOST_PARTS: Final = 100_000
+_DEEPEST: Final = 100
+
+
+class _TooLarge(Exception):
+    def __init__(self, node: yaml.Node, reason: str) -> None:
+        super().__init__(reason)
+        self.line = node.start_mark.line + 1
+
 
 class Document:
-    """`value` is made of dict, list and scalars; `line` finds where a part of it stands, counting from 1."""
+    """`value` consists of dicts, lists and scalars; `line` finds the line of a part of it, counting from 1."""
 
     def __init__(self, text: str) -> None:
         self.mistakes: list[tuple[int, str]] = []
         self._lines: dict[Path, int] = {}
         self._texts: dict[Path, int] = {}
+        self._parts = 0
         self.value: Any = None
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -28,14 +40,20 @@ class Document:
         except yaml.YAMLError as error:
             self.mistakes.append((1, f"this is no YAML: {error}"))
             return
+        except RecursionError:
+            self.mistakes.append((1, f"this is nested more than {_DEEPEST} levels deep"))
+            return
         if node is not None:
-            self.value = self._build(node, (), frozenset())
+            try:
+                self.value = self._build(node, (), frozenset())
+            except _TooLarge as error:
+                self.mistakes.append((error.line, str(error)))
 
     def has(self, path: Path) -> bool:
         return path in self._lines
 
     def line(self, path: Path, line_in_text: int | None = None) -> int:
-        """The line of the nearest part on the way to `path` that the file has; or one within that part's text."""
+        """The line of the nearest existing part on the way to `path`, or a line within that part's text."""
         while path and path not in self._lines:
             path = path[:-1]
         if line_in_text is not None:
@@ -43,7 +61,7 @@ class Document:
         return self._lines.get(path, 1)
 
     def override(self, path: Path, value: Any) -> None:
-        """Put a value from the command line in its place; what it replaces keeps its line."""
+        """Insert a value from the command line; it takes the line of what it replaces."""
         if not isinstance(self.value, dict):
             self.value = {}
         room = self.value
@@ -55,12 +73,17 @@ class Document:
         room[path[-1]] = value
 
     def _build(self, node: yaml.Node, path: Path, above: frozenset[int]) -> Any:
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise _TooLarge(node, f"with its aliases, this has more than {_MOST_PARTS} parts")
+        if len(path) > _DEEPEST:
+            raise _TooLarge(node, f"this is nested more than {_DEEPEST} levels deep")
         self._lines.setdefault(path, node.start_mark.line + 1)
         # The text of a block (`|` or `>`) begins on the line below the sign.
         block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
         self._texts.setdefault(path, node.start_mark.line + (2 if block else 1))
         if id(node) in above:
-            self.mistakes.append((node.start_mark.line + 1, "an alias refers to what it stands in"))
+            self.mistakes.append((node.start_mark.line + 1, "an alias refers to its own parent"))
             return None
         above = above | {id(node)}
         if isinstance(node, yaml.MappingNode):

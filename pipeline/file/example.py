@@ -1,4 +1,4 @@
-"""The commented file that `barnabas pipeline init` writes. It is valid, and a test keeps it so."""
+"""The commented file that `barnabas pipeline init` writes. A test keeps it valid."""
 
 from typing import Final
 
@@ -6,26 +6,26 @@ EXAMPLE: Final = """\
 # A pipeline: topics in, SQL or Python in between, topics or Parquet out.
 #
 #   barnabas pipeline validate FILE      everything that is wrong with this file, with line numbers
-#   barnabas pipeline run FILE --once    work off what is there, and end
-#   barnabas pipeline run FILE           go on until Ctrl-C
+#   barnabas pipeline run FILE --once    process what is there, and end
+#   barnabas pipeline run FILE           run until Ctrl-C
 #   barnabas pipeline explain FILE       Spark's plan, the topics and their lag
 #
-# Any value can be set from the command line: --set sources.orders.topic=orders-2
+# Any value can be set from the command line: --config sources.orders.topic=orders-2
 
 name: paid-orders                # names the pipeline's transactions and offsets, so keep it
 bootstrap: 127.0.0.1:9092        # a broker: Barnabas or Apache Kafka
 # kafka:                         # client settings under librdkafka's names
 #   security.protocol: SASL_SSL
-# master: local[*]               # or spark://HOST:7077, yarn, k8s://...; --master goes over it
+# master: local[*]               # or spark://HOST:7077, yarn, k8s://...; --master overrides it
 # spark:                         # Spark's own settings
 #   spark.sql.shuffle.partitions: 4
 
-# Every source is a view of its name. Beside the columns of its value it has _key, _topic, _partition, _offset and
+# Every source is a view with its name. Besides the columns of its value it has _key, _topic, _partition, _offset and
 # _timestamp, and _headers if it says `headers: true`.
 sources:
   orders:
     topic: orders                # or topics: [a, b], or pattern: orders-.*
-    from: earliest               # latest, a time (2026-11-16T08:00:00Z), or {orders: {0: 42, 1: 17}}: at first
+    from: earliest               # latest, a time (2026-11-16T08:00:00Z), or {orders: {0: 42, 1: 17}}: at first start
     value: json                  # json, avro, csv, text, bytes
     schema: id LONG NOT NULL, customer STRING, amount DOUBLE, paid BOOLEAN  # without one: inferred from the topic
     # key: text                  # text, bytes, or {format: json, schema: ...}
@@ -38,7 +38,7 @@ sources:
   #   schema: name STRING
   #   table: true                # a compacted topic: the newest value of each key
 
-# Each sees the sources and those above it.
+# Each sees the sources and the transformations above it.
 transforms:
   paid: |
     SELECT id, customer, round(amount, 2) AS amount, _topic, _partition, _offset
@@ -57,7 +57,7 @@ sinks:
     key: customer                # an SQL expression
     format: json                 # of all columns without a leading underscore; or csv, avro, text, bytes
     delivery: exactly-once       # or at-least-once, which is Spark's own sink
-    # way: per-task              # how exactly-once is reached; found out by itself, see PIPELINES.md
+    # way: per-task              # how exactly-once is achieved; chosen automatically, see docs/pipelines.md
     # mode: append               # append, update, complete
   # files:
   #   from: paid

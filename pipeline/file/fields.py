@@ -1,4 +1,4 @@
-"""Taking typed values out of a mapping, and remembering everything that was wrong on the way."""
+"""Takes typed values out of a mapping, and remembers every mistake on the way."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from pipeline.checks import Path, Problem, did_you_mean
+from barnabas.pipeline.checks import Path, Problem, did_you_mean
 
 E = TypeVar("E", bound=StrEnum)
 
 
 class Fields:
-    """One mapping of the file. `done` reports the keys that nobody asked for."""
+    """One mapping of the file. `done` reports unknown keys."""
 
     def __init__(self, value: Any, path: Path, problems: list[Problem]) -> None:
         self.path = path
@@ -125,7 +125,7 @@ class Fields:
 
 
 def as_text(value: Any) -> str:
-    """A scalar as it stood in the file, or nearly: YAML makes numbers, dates and booleans of some."""
+    """A scalar as text, nearly as written: YAML turns some into numbers, dates and booleans."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime | date):

@@ -1,4 +1,4 @@
-"""From a file to a `Pipeline`, or to everything that is wrong with it, each with its line."""
+"""Reads a file into a `Pipeline`, or reports every mistake in it with its line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from pipeline.checks import Path, Problem, did_you_mean, problems_of
-from pipeline.errors import PipelineError
-from pipeline.file.document import Document
-from pipeline.file.fields import Fields, as_text, flattened, milliseconds
-from pipeline.model import (
+from barnabas.pipeline.checks import Path, Problem, did_you_mean, problems_of
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.file.document import Document
+from barnabas.pipeline.file.fields import Fields, as_text, flattened, milliseconds
+from barnabas.pipeline.model import (
     BadRecords,
     BadRecordsAction,
     ConsoleSink,
@@ -43,7 +43,7 @@ class Located:
 
 
 class FileError(PipelineError):
-    """A file that is no pipeline: every problem, with the line on which it stands."""
+    """A file that is not a valid pipeline: every problem with its line."""
 
     def __init__(self, file: str, problems: list[Located]) -> None:
         self.file = file
@@ -52,7 +52,7 @@ class FileError(PipelineError):
 
 
 def load(file: str | FilePath, overrides: Iterable[tuple[str, str]] = ()) -> Pipeline:
-    """The pipeline of a file, with `--set`s such as ("sources.lines.topic", "other") in their places."""
+    """The pipeline of a file, with overrides (`--config`) such as ("sources.lines.topic", "other") applied."""
     path = FilePath(file)
     try:
         text = path.read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def parse(text: str, file: str, folder: FilePath, overrides: Iterable[tuple[str,
 
 
 def _follows(problem: Problem, reported: list[Problem]) -> bool:
-    """Whether it is about a value that could not be read in the first place."""
+    """Whether it concerns a value that could not be read at all."""
     return any(
         problem.path == each.path or (len(each.path) > 2 and problem.path[: len(each.path)] == each.path)
         for each in reported
@@ -94,7 +94,7 @@ def _follows(problem: Problem, reported: list[Problem]) -> bool:
 
 
 def _place(path: Path, document: Document) -> Path:
-    """A schema stands below its format or beside it."""
+    """A schema may be inside its format or beside it."""
     if path[-1:] == ("schema",) and not document.has(path):
         return (*path[:-2], "schema")
     return path
@@ -152,7 +152,7 @@ def _starting(fields: Fields) -> str:
 
 
 def _format(fields: Fields, key: str, default: Format, *, shared_schema: bool = True) -> Format:
-    """`value: json`, with `schema:` beside it; or all of it below: `value: {format: json, schema: …}`."""
+    """`value: json` with `schema:` beside it, or everything inside: `value: {format: json, schema: …}`."""
     value = fields.raw(key)
     if isinstance(value, dict):
         inner = Fields(value, (*fields.path, key), fields.problems)
@@ -280,7 +280,7 @@ def _bad_records(fields: Fields, problems: list[Problem]) -> BadRecords:
 
 
 def resolved(path: str, folder: FilePath) -> str:
-    """A plain path is relative to the file's folder; one with a scheme (hdfs:, s3a:) is Spark's to understand."""
+    """A plain path is relative to the file's folder; one with a scheme (hdfs:, s3a:) is left to Spark."""
     if not path or "://" in path or path.startswith("file:"):
         return path
     return str(folder / path)

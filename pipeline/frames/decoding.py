@@ -1,4 +1,4 @@
-"""From the connector's bytes to columns, and which records do not fit.
+"""Decodes the connector's bytes into columns, and tells which records do not fit.
 
 A decoded frame has the columns of the value, then `_key`, `_topic`, `_partition`, `_offset`, `_timestamp` (and
 `_headers`).
@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from pipeline.model import BadRecordsAction, Encoding, Format, Source
-from pipeline.schema import bytes_of_nulls, parse_schema
+from barnabas.pipeline.model import BadRecordsAction, Encoding, Format, Source
+from barnabas.pipeline.schema import bytes_of_nulls, parse_schema
 
 _CORRUPT = "_corrupt"
-# What a message of ours begins with that Spark carries through its own errors.
+# The prefix by which our message is found again inside Spark's own errors.
 STOPPED = "barnabas stopped at a bad record:"
 
 
@@ -44,7 +44,7 @@ def decode(raw: DataFrame, source: Source, schema: str | None) -> Decoded:
             content = F.expr("substring(value, 6)") if value.confluent_header else F.col("value")
             parsed = from_avro(content, value.schema or "", {"mode": "PERMISSIVE", **value.options})
             raw = raw.withColumn("_parsed", parsed)
-            # What cannot be read becomes a row of nulls, and so does a record that has nothing else.
+            # An unreadable value becomes a row of nulls, and so does a record whose fields are all null.
             names = raw.select("_parsed.*").columns
             nothing = reduce(Column.__and__, (F.col(f"_parsed.`{name}`").isNull() for name in names), F.lit(True))
             of_nulls = bytes_of_nulls(value.schema or "")
@@ -54,7 +54,7 @@ def decode(raw: DataFrame, source: Source, schema: str | None) -> Decoded:
             fields = [F.col(f"_parsed.`{name}`").alias(name) for name in names]
         case _:
             raw = raw.withColumn("_parsed", _parsed(value, schema or ""))
-            # A value without anything to read (an empty one) is no row; what is there and cannot be read is kept.
+            # An empty value is not a row; a value that is there but unreadable is kept.
             unread = F.col("_parsed").isNull() | F.col(f"_parsed.{_CORRUPT}").isNotNull()
             bad = F.col("value").isNotNull() & unread
             for each in parse_schema(schema or ""):
@@ -74,10 +74,10 @@ def decode(raw: DataFrame, source: Source, schema: str | None) -> Decoded:
 
 
 def good(decoded: Decoded, action: BadRecordsAction, source: Source) -> DataFrame:
-    """The view of a source: what fits, and what happens to the rest as far as this view is concerned."""
+    """The view of a source: the records that fit, and what happens to the others."""
     frame = decoded.frame
     if decoded.bad is not None:
-        # NULL in a comparison is no reason to drop a record.
+        # NULL in a comparison must not drop a record.
         bad = F.coalesce(decoded.bad, F.lit(False))
         if action is BadRecordsAction.STOP:
             place = F.concat(
@@ -97,7 +97,7 @@ def good(decoded: Decoded, action: BadRecordsAction, source: Source) -> DataFram
 
 
 def _parsed(value: Format, schema: str) -> Column:
-    """Every column may be null here: what NOT NULL asks for is checked by us, so that the record can be told why."""
+    """Every column may be null here: NOT NULL is checked separately, so that the reason can be given."""
     columns = ", ".join(f"`{each.name}` {each.type}" for each in parse_schema(schema))
     with_corrupt = f"{columns}, {_CORRUPT} STRING"
     options = {"mode": "PERMISSIVE", **value.options, "columnNameOfCorruptRecord": _CORRUPT}

@@ -1,4 +1,4 @@
-"""From a view's columns to what goes into a topic: key, value, headers, partition; and the source's position."""
+"""Turns a view's columns into key, value, headers and partition for a topic, with the source's position."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 from pyspark.sql.types import BinaryType, StringType, StructType
 
-from pipeline.checks import did_you_mean
-from pipeline.errors import PipelineError
-from pipeline.frames.views import sql_sentence
-from pipeline.model import POSITION_COLUMNS, Encoding, TopicSink
+from barnabas.pipeline.checks import did_you_mean
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.frames.views import sql_sentence
+from barnabas.pipeline.model import POSITION_COLUMNS, Encoding, TopicSink
 
 HEADERS_TYPE = "array<struct<key: string, value: binary>>"
 

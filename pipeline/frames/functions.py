@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from pipeline.errors import PipelineError
-from pipeline.model import PythonTransform
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.model import PythonTransform
 
 Function = Callable[..., DataFrame]
 
@@ -28,7 +28,7 @@ def find(transform: PythonTransform) -> Function:
 
 
 def applied(transform: PythonTransform, inputs: list[DataFrame]) -> DataFrame:
-    """To be called with the modules of the pipeline's folder importable: what executors run is packed in here."""
+    """Call this while the modules of the pipeline's folder are importable: it packs what executors run."""
     function = find(transform)
     try:
         result = function(*inputs, **transform.arguments)

@@ -1,8 +1,8 @@
-"""The modules beside a pipeline's file: imported afresh for every run, and sent to executors by their contents.
+"""The modules beside a pipeline's file: imported afresh for every run, and sent to executors by content.
 
-By contents, because executors do not have the files, and because what is sent as a file (`SparkContext.addPyFile`) is
-known by its name for as long as the context lives: a module that was edited, or another pipeline's of the same name,
-would be refused. Afresh, because a process may run several pipelines, and one again after an edit.
+By content, because executors do not have the files, and because a file sent with `SparkContext.addPyFile` is known by
+its name as long as the context lives: an edited module, or another pipeline's module of the same name, would be
+refused. Afresh, because a process may run several pipelines, and may run one again after an edit.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Final
 
 from pyspark import cloudpickle
 
-# What a folder may hold under these names is not what a pipeline's functions mean by them.
+# These names always mean the real packages, whatever a folder holds under them.
 _TAKEN: Final = sys.stdlib_module_names | {"barnabas", "broker", "pipeline", "protocol", "storage"}
 _INSTALLED: Final = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 
-_one_at_a_time = threading.RLock()  # the table of modules is the whole process's
+_one_at_a_time = threading.RLock()  # sys.modules belongs to the whole process
 
 
 def file_of(module: str, folder: Path) -> Path | None:
-    """The file of a module that stands beside a pipeline's file, or in packages there."""
+    """The file of a module beside a pipeline's file, or in packages there."""
     if module.partition(".")[0] in _TAKEN:
         return None
     path = folder.joinpath(*module.split("."))
@@ -39,9 +39,9 @@ def file_of(module: str, folder: Path) -> Path | None:
 
 @contextmanager
 def imported_from(folder: Path) -> Iterator[None]:
-    """While it is open, modules in `folder` can be imported; afterwards all is as it was before.
+    """While it is open, modules in `folder` can be imported; afterwards everything is restored.
 
-    One that the process had imported from there by itself stays the one it has, and travels by its contents too.
+    A module that the process had already imported from there stays, and is sent by content too.
     """
     with _one_at_a_time:
         finder = _Finder(folder.absolute())
@@ -82,7 +82,7 @@ class _Finder(MetaPathFinder):
         return file_of(name, self.folder) == Path(_file(module)) and getattr(module, "__name__", "") == name
 
     def hides(self, name: str, module: ModuleType) -> bool:
-        """Whether a module from elsewhere has to make room for one of the folder."""
+        """Whether a module from elsewhere must give way to one in the folder."""
         if name == "__main__" or _file(module).startswith(_INSTALLED):
             return False
         return file_of(name.partition(".")[0], self.folder) is not None
@@ -105,7 +105,7 @@ class _Finder(MetaPathFinder):
                 name, file, loader=_ByContents(name, str(file), self), submodule_search_locations=inside
             )
         elif self._is_folder(name) and (parent or PathFinder.find_spec(name) is None):
-            # A folder of modules without an __init__.py, which is a package if there is no other of that name.
+            # A folder of modules without an __init__.py is a package if there is no other of that name.
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations = [str(self._place(name))]
             self.folders.add(name)
@@ -119,7 +119,7 @@ class _Finder(MetaPathFinder):
 
 
 def _file(module: ModuleType) -> str:
-    """Without asking modules that would only now be loaded for it."""
+    """Without triggering modules that load lazily."""
     return str(getattr(module, "__dict__", {}).get("__file__") or "")
 
 
@@ -129,10 +129,10 @@ class _ByContents(SourceFileLoader):
         self._finder = finder
 
     def __reduce__(self) -> tuple[type[SourceFileLoader], tuple[str, str]]:
-        return SourceFileLoader, (self.name, self.path)  # what a module that travels knows of its loader
+        return SourceFileLoader, (self.name, self.path)  # attributes that refer to the loader
 
     def get_code(self, fullname: str) -> CodeType:
-        # Compiled anew: a .pyc of an edit within the same second would be taken for this one's.
+        # Always compiled: a .pyc from before an edit within the same second would look current.
         return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""What Spark's plan says of a query: whether its rows come as the source had them, which is what `per-task` needs."""
+"""Reads Spark's plan of a query: do its rows arrive as the source had them, as `per-task` requires?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RELATIONS: Final = {"LogicalRDD", "StreamingRelation", "StreamingRelationV2"}
 
 
 def why_not_per_task(frame: DataFrame) -> str | None:
-    """What keeps the rows of a stream from being written a task at a time; None if nothing does.
+    """Why the rows of a stream cannot be written task by task; None if they can.
 
     The marker of a source partition says how far its output has come, so all of a batch's rows from that partition
     have to be in one task, in their order: two tasks would each take the other's marker for their own.

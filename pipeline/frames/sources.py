@@ -7,10 +7,10 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.connector import KAFKA_OPTIONS
-from pipeline.errors import PipelineError
-from pipeline.kafka_settings import for_java
-from pipeline.model import Pipeline, Source
+from barnabas.pipeline.connector import KAFKA_OPTIONS
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.kafka_settings import for_java
+from barnabas.pipeline.model import Pipeline, Source
 
 _SAMPLED = 1000  # records from which a schema is inferred
 
@@ -18,7 +18,7 @@ _SAMPLED = 1000  # records from which a schema is inferred
 def stream(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
     reader = spark.readStream.format("kafka").options(**_options(pipeline, source))
     if source.starting.isdigit():
-        # Spark's connector fails where a partition has nothing that new; this lets it start at its end.
+        # Spark's connector fails if a partition has no record that new; this makes it start at the end.
         reader = reader.option("startingTimestamp", source.starting)
         reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
     else:
@@ -29,10 +29,10 @@ def stream(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame
 
 
 def table(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
-    """The connector's columns, one row a key: read from the beginning to the end anew for every batch.
+    """The connector's columns, one row per key: read from beginning to end for every batch.
 
-    Within a partition the offset says what is newest. A key is in two partitions only if the topic has grown, and then
-    the timestamp decides between the two.
+    Within a partition the offset decides which is newest. A key is in two partitions only if the topic has grown, and
+    then the timestamp decides.
     """
     whole = _batch(spark, pipeline, source)
     columns = F.struct(*[F.col(name) for name in whole.columns])

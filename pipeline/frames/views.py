@@ -1,4 +1,4 @@
-"""All views of a pipeline, in a session of their own: sources first, then each transformation over those above it."""
+"""All views of a pipeline in their own session: sources first, then each transformation on top of those above it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.errors import PipelineError
-from pipeline.frames.decoding import Decoded, decode, good
-from pipeline.frames.functions import applied
-from pipeline.frames.modules import imported_from
-from pipeline.frames.sources import inferred_schema, stream, table
-from pipeline.model import BadRecordsAction, Encoding, Pipeline, PythonTransform, Source, SqlTransform, Transform
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.frames.decoding import Decoded, decode, good
+from barnabas.pipeline.frames.functions import applied
+from barnabas.pipeline.frames.modules import imported_from
+from barnabas.pipeline.frames.sources import inferred_schema, stream, table
+from barnabas.pipeline.model import (
+    BadRecordsAction,
+    Encoding,
+    Pipeline,
+    PythonTransform,
+    Source,
+    SqlTransform,
+    Transform,
+)
 
 
 @dataclass
@@ -25,7 +33,7 @@ class Views:
 
 
 def build(spark: SparkSession, pipeline: Pipeline, known_schemas: Mapping[str, str]) -> Views:
-    """`known_schemas` were inferred by an earlier run: a pipeline keeps the schema that it began with."""
+    """`known_schemas` were inferred by an earlier run: a pipeline keeps the schema that it started with."""
     views = Views(schemas=dict(known_schemas))
     for source in pipeline.sources:
         frame = _source(spark, pipeline, source, views)

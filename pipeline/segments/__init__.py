@@ -2,12 +2,12 @@
 
     source         the data source as Spark sees it: options, columns, the parts that tasks read
     directory      the partitions and segments that are there
-    transactions   what of a partition was aborted, and from where on it is undecided
-    batches        a stretch of a segment file, batch by batch
+    transactions   what was aborted in a partition, and where its undecided part begins
+    batches        a range of a segment file, batch by batch
     columns        many batches, and many records, as columns of numbers
     native         the records inside batches, decoded by compiled code
-    arrow          those as Arrow columns
+    arrow          records as Arrow columns
 
-The formats are Kafka's (storage/FORMAT.md), so the directory of an Apache Kafka broker will do as well. Nothing is
-written and nothing is locked: the directory may be in use, or be what a crash has left.
+The formats are Kafka's (storage/FORMAT.md), so the directory of an Apache Kafka broker works as well. Nothing is
+written or locked: the directory may be in use, or left over from a crash.
 """

@@ -7,18 +7,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.segments.batches import Chunk
-from pipeline.segments.columns import BatchHeaders, Bytes, Fields, Ints
-from pipeline.segments.native import decode, decode_headers, gather
-from protocol.records.batch import (
+from barnabas.pipeline.segments.batches import Chunk
+from barnabas.pipeline.segments.columns import BatchHeaders, Bytes, Fields, Ints
+from barnabas.pipeline.segments.native import decode, decode_headers, gather
+from barnabas.protocol.records.batch import (
     COMPRESSION_MASK,
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     read_header,
 )
-from protocol.records.compression import decompress
-from protocol.records.errors import CorruptRecords
-from protocol.records.record import parse_records
+from barnabas.protocol.records.compression import decompress
+from barnabas.protocol.records.errors import CorruptRecords
+from barnabas.protocol.records.record import parse_records
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TYPES: Final = {
@@ -34,7 +34,7 @@ TYPES: Final = {
 
 
 class Decoded:
-    """The records of some batches of a chunk, of which the wanted columns can be asked."""
+    """The records of some batches of a chunk, from which columns are built on request."""
 
     def __init__(self, data: Bytes, fields: Fields, headers: BatchHeaders, topic: str, partition: int) -> None:
         self._data = data
@@ -133,12 +133,12 @@ def _decompressed(data: Bytes, start: Ints, end: Ints, headers: BatchHeaders) ->
     ]
     stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), stops[:-1]])
-    # Of bytes that may be written to, as a chunk's are: for others everything would be compiled once more.
+    # Writable bytes, as a chunk's are: for read-only ones numba would compile everything once more.
     return np.frombuffer(bytearray().join(parts), dtype=np.uint8), starts, stops
 
 
 def _explain(chunk: Chunk, position: int, records: Bytes) -> None:
-    """Raise what the slow decoder says of a batch that the fast one could not read."""
+    """Raise the slow decoder's error for a batch that the fast one could not read."""
     for _ in parse_records(bytes(records), read_header(chunk.data.data, position)):
         pass
     raise CorruptRecords("a batch does not decode")

@@ -1,7 +1,7 @@
-"""A stretch of a segment file, batch by batch, in chunks of some megabytes.
+"""A range of a segment file, batch by batch, in chunks of some megabytes.
 
-The file may be growing, or end in the middle of a batch. It is read, never mapped: a map of a file that is cut raises
-no exception but ends the process.
+The file may be growing, or end in the middle of a batch. It is read, never mapped: accessing a map of a truncated file
+kills the process.
 """
 
 import os
@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pipeline.segments.columns import BatchHeaders, Bytes
-from protocol.records.batch import (
+from barnabas.pipeline.segments.columns import BatchHeaders, Bytes
+from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
     BATCH_LENGTH_POSITION,
     CRC_POSITION,
@@ -20,18 +20,18 @@ from protocol.records.batch import (
     LENGTH_OVERHEAD,
     MAGIC,
 )
-from protocol.records.checksum import crc32c
+from barnabas.protocol.records.checksum import crc32c
 
 CHUNK_SIZE: Final = 4 << 20
-# As many batches of a chunk are looked at in Python, which takes a millisecond or two, before native code is loaded.
+# This many batches of a chunk are scanned in Python, which takes a millisecond or two, before native code is loaded.
 WALKED: Final = 4096
 
-# Finds the whole batches that some bytes begin with, and the position after them: `walk`, or `native.scan`.
+# Finds the complete batches at the start of some bytes, and the position after them: `walk` or `native.scan`.
 Scan = Callable[[Bytes, int, int], tuple[BatchHeaders, int]]
 
 
 class Chunk(NamedTuple):
-    """Whole batches: the bytes, and their headers, with positions in those. `position` is that in the file."""
+    """Complete batches: their bytes, and their headers with positions in those. `position` is the place in the file."""
 
     position: int
     data: Bytes
@@ -39,16 +39,16 @@ class Chunk(NamedTuple):
 
 
 class Unsound(NamedTuple):
-    """Where a file ceases to be batches, before the end that was asked for."""
+    """Where a file stops being batches before the requested end."""
 
     position: int
 
 
 def walk(data: Bytes, length: int, next_offset: int) -> tuple[BatchHeaders, int]:
-    """The headers of the whole batches that `data[:length]` begins with, and the position after them.
+    """The headers of the complete batches at the start of `data[:length]`, and the position after them.
 
-    It ends before a batch that is not all there or cannot be one: of another magic, or with an offset below
-    `next_offset` or below what came before.
+    It stops before a batch that is incomplete or invalid: of another magic, or with an offset below `next_offset` or
+    below its predecessor's.
     """
     found = []
     position = 0
@@ -62,7 +62,7 @@ def walk(data: Bytes, length: int, next_offset: int) -> tuple[BatchHeaders, int]
             break
         found.append((position, size, base, base + delta, attributes, base_time, max_time, producer, count))
         if len(found) > WALKED:
-            from pipeline.segments.native import scan
+            from barnabas.pipeline.segments.native import scan
 
             return scan(data, length, found[0][2])
         next_offset = base + delta + 1
@@ -81,7 +81,7 @@ def read_chunks(
 ) -> Iterator[Chunk | Unsound]:
     """The batches of a file from `position`, where one begins, to `end`.
 
-    The last thing is an Unsound if the file ends, or becomes something else, before that.
+    If the file ends or becomes invalid before that, the last item is an Unsound.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -98,7 +98,7 @@ def read_chunks(
                 position += whole
                 size = chunk_size
                 continue
-            # Not one whole batch: it is larger than a chunk, or it is none.
+            # Not one complete batch: it is larger than a chunk, or it is not a batch.
             needed = _batch_size(buffer, length)
             if length < len(buffer) or needed <= length or needed > end - position:
                 yield Unsound(position)

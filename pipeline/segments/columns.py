@@ -10,7 +10,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class BatchHeaders(NamedTuple):
-    """The headers of consecutive batches, a column a field."""
+    """The headers of consecutive batches, one column per field."""
 
     position: Ints
     size: Ints
@@ -24,7 +24,7 @@ class BatchHeaders(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The records of batches, a column a field; keys, values and headers as stretches of the decoded bytes.
+    """The records of batches, one column per field; keys, values and headers as ranges of the decoded bytes.
 
     A length of -1 is null. `headers` is where the headers of a record begin.
     """

@@ -1,8 +1,8 @@
 """What is in a data directory: partitions, and their segments in order.
 
-The names are those of storage/FORMAT.md. A directory may be in use while it is looked at, or may have been left by a
-crash, so compaction can be caught between two renames: its finished product (`.log.swap`) counts, and what it
-replaces does not.
+The names are those of storage/FORMAT.md. A directory may be in use, or may be left over from a crash, so
+compaction can be caught between two renames: its finished result (`.log.swap`) counts, and what it replaces does
+not.
 """
 
 import os
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pipeline.errors import PipelineError
-from pipeline.segments.batches import last_offset_in
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.segments.batches import last_offset_in
 
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 
@@ -83,7 +83,7 @@ def segments(folder: str) -> list[Segment]:
 
 
 def log_start_offsets(directory: Path) -> dict[tuple[str, int], int]:
-    """Where partitions start whose first records were deleted, of which the first segment may still hold some."""
+    """The log start offsets of partitions whose first records were deleted but may still be in the first segment."""
     try:
         lines = (directory / LOG_START_OFFSET_CHECKPOINT).read_text().splitlines()
     except FileNotFoundError:

@@ -1,10 +1,10 @@
 """Record batches decoded by compiled code, many at a time, into columns.
 
-The slow and obvious counterparts are protocol/records/batch.py and record.py, and tests hold the two equal. Nothing
-here raises: a function says which batch it could not make sense of, and the slow decoder then says why.
+The slow and obvious counterparts are protocol/records/batch.py and record.py, and tests keep them equal. Nothing
+here raises: a function reports which batch it could not decode, and the slow decoder then says why.
 
-Compiled by numba on first use, which takes seconds, and kept on disk from then on. To load numba and what it has kept
-takes a second: who does not read records does not import this.
+numba compiles this on first use, which takes seconds, and caches it on disk. Loading numba and the cached code takes a
+second, so code that does not read records does not import this.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from pipeline.segments.columns import BatchHeaders, Bytes, Fields, Ints
-from protocol.records.batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
+from barnabas.pipeline.segments.columns import BatchHeaders, Bytes, Fields, Ints
+from barnabas.protocol.records.batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 
 # The smallest record: its length, attributes, two deltas, key length, value length and count of headers, a byte each.
 MIN_RECORD_SIZE: Final = 7
@@ -26,7 +26,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def compiled(function: _F) -> _F:
-    """Compile, and keep the product on disk unless there is no place for it (as for a module inside a zip)."""
+    """Compile, and cache the result on disk unless there is no place for it (as for a module inside a zip)."""
     try:
         return cast(_F, njit(cache=True, nogil=True)(function))
     except RuntimeError:
@@ -34,10 +34,10 @@ def compiled(function: _F) -> _F:
 
 
 def scan(data: Bytes, length: int, next_offset: int) -> tuple[BatchHeaders, int]:
-    """The headers of the whole batches that `data[:length]` begins with, and the position after them.
+    """The headers of the complete batches at the start of `data[:length]`, and the position after them.
 
-    It ends before a batch that is not all there or cannot be one: of another magic, or with an offset below
-    `next_offset` or below what came before.
+    It stops before a batch that is incomplete or invalid: of another magic, or with an offset below `next_offset` or
+    below its predecessor's.
     """
     columns = np.empty((9, length // HEADER_SIZE), dtype=np.int64)
     count, position = _scan(data, length, next_offset, columns)
@@ -73,7 +73,7 @@ def decode_headers(data: Bytes, fields: Fields) -> tuple[Ints, Ints, Ints, Ints]
 
 
 def gather(data: Bytes, start: Ints, length: Ints) -> tuple[npt.NDArray[np.int32], Bytes]:
-    """Stretches of `data` one after the other, as Arrow has them: where each begins and the last ends; the bytes."""
+    """Ranges of `data` one after the other, as Arrow stores them: the offsets, and the bytes."""
     offsets = np.zeros(len(start) + 1, dtype=np.int32)
     np.cumsum(np.maximum(length, 0), out=offsets[1:])
     out = np.empty(int(offsets[-1]), dtype=np.uint8)

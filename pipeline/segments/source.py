@@ -10,8 +10,8 @@ Columns are those of Spark's Kafka connector, and options have its names where i
     includeHeaders      true adds the column `headers`
     maxPartitionBytes   how much of a segment one task reads, about; 64 MiB by default
 
-Spark 4.0 does not tell a Python source which columns a query needs. Who names them, `.schema("offset long, value
-binary")`, spares the work for the others.
+Spark 4.0 does not tell a Python source which columns a query needs. Naming them, `.schema("offset long, value
+binary")`, saves the work for the others.
 """
 
 import json
@@ -37,13 +37,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pipeline.errors import PipelineError
-from pipeline.segments import directory
-from pipeline.segments.batches import Chunk, check, read_chunks
-from pipeline.segments.directory import Partition, Segment
-from pipeline.segments.transactions import INDEX_SUFFIX, AbortedBatches, AbortedTransaction, decided
-from protocol.records.batch import CONTROL_FLAG, HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, read_header
-from protocol.records.errors import RecordsError
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.segments import directory
+from barnabas.pipeline.segments.batches import Chunk, check, read_chunks
+from barnabas.pipeline.segments.directory import Partition, Segment
+from barnabas.pipeline.segments.transactions import INDEX_SUFFIX, AbortedBatches, AbortedTransaction, decided
+from barnabas.protocol.records.batch import CONTROL_FLAG, HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, read_header
+from barnabas.protocol.records.errors import RecordsError
 
 COLUMNS: Final[dict[str, DataType]] = {
     "key": BinaryType(),
@@ -75,9 +75,9 @@ _INDEX_ENTRY: Final = struct.Struct(">ii")
 
 @dataclass
 class Part(InputPartition):
-    """What one task reads: a stretch of a segment file that begins and ends between batches.
+    """What one task reads: a range of a segment file that begins and ends between batches.
 
-    `tail` says that it is the end of a log, which may be torn; anywhere else that is damage.
+    `tail` marks the end of a log, which may be torn; anywhere else that is damage.
     """
 
     topic: str
@@ -121,7 +121,7 @@ class Options:
         return partition.topic in self.topics if self.topics else not partition.topic.startswith("__")
 
     def range_of(self, partition: Partition) -> tuple[int, int]:
-        """The offsets that are wanted of a partition: from, and up to but without."""
+        """The wanted range of offsets of a partition; the second is not included."""
         start = _offset_of(self.starting, partition)
         end = _offset_of(self.ending, partition)
         return max(0 if start is None else start, partition.log_start_offset), END if end is None else end
@@ -150,7 +150,7 @@ def _offsets(name: str, text: str) -> Offsets:
 def _offset_of(offsets: Offsets, partition: Partition) -> int | None:
     if isinstance(offsets, dict):
         offset = offsets.get(partition.topic, {}).get(str(partition.partition))
-        # The connector's words for the earliest and the latest are -2 and -1: here they stand for no bound.
+        # The connector writes -2 for the earliest and -1 for the latest: here they mean no bound.
         return None if offset is None or offset < 0 else offset
     return offsets
 
@@ -215,7 +215,7 @@ class SegmentReader(DataSourceReader):
 
 
 def _nothing(options: Options) -> Part:
-    # Spark asks for one part at least.
+    # Spark requires at least one part.
     return Part("", 0, os.devnull, 0, 0, 0, 0, 0, [], True)
 
 
@@ -257,8 +257,8 @@ def plan(partition: Partition, options: Options) -> list[Part]:
 def split_points(segment: Segment, size: int, part_bytes: int) -> list[tuple[int, int]]:
     """Positions in a segment file where batches begin, about `part_bytes` apart, with the first offset there.
 
-    They come from the offset index. What it says is checked, for the index of a log in use has a part that is not
-    written yet.
+    They come from the offset index. Its entries are checked, because part of the index of a log in use is not written
+    yet.
     """
     points = [(0, segment.base_offset)]
     if size <= part_bytes:
@@ -280,9 +280,9 @@ def split_points(segment: Segment, size: int, part_bytes: int) -> list[tuple[int
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[Any]:
     """The records of a part, as Arrow's record batches."""
-    # They take a second to load, which the processes that only plan a read can do without.
-    from pipeline.segments.arrow import decode_chunk
-    from pipeline.segments.native import scan
+    # These take a second to load; processes that only plan a read do not need them.
+    from barnabas.pipeline.segments.arrow import decode_chunk
+    from barnabas.pipeline.segments.native import scan
 
     aborted = AbortedBatches(part.aborted)
     next_offset = part.base_offset
@@ -315,7 +315,7 @@ def read_part(part: Part, columns: Sequence[str]) -> Iterator[Any]:
 def _wanted(chunk: Chunk, part: Part, aborted: AbortedBatches) -> tuple[Any, bool]:
     """The numbers of the batches of a chunk whose records are wanted, and whether all batches are sound.
 
-    After one that is not, there are none.
+    An unsound batch ends the list.
     """
     headers = chunk.headers
     candidates = (headers.attributes & CONTROL_FLAG) == 0

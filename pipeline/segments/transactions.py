@@ -1,9 +1,9 @@
-"""What a reader of committed records must leave out of a partition: aborted transactions, and what is not decided yet.
+"""What a reader of committed records must skip in a partition: aborted transactions, and the undecided end.
 
-An aborted transaction is in the `.txnindex` of the segment that holds its end. That of the last segment may not have
-reached its file, and tells nothing of transactions under way. So the log itself is read, from the last segment on,
-with what the producer snapshot at its beginning says of transactions that were open there. Where that snapshot or an
-index is missing, reading begins earlier, at worst with the first segment.
+An aborted transaction is in the `.txnindex` of the segment that holds its end. The last segment's index may not have
+reached its file and does not contain open transactions. So the last segment of the log itself is read, together with
+the producer snapshot at its beginning, which lists the transactions that were open there. If that snapshot or an index
+is missing, reading begins earlier, at worst with the first segment.
 """
 
 import struct
@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pipeline.segments.batches import Chunk, read_chunks
-from pipeline.segments.directory import Segment
-from protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, read_header
-from protocol.records.checksum import crc32c
-from protocol.records.control import ControlType, read_end_transaction_marker
+from barnabas.pipeline.segments.batches import Chunk, read_chunks
+from barnabas.pipeline.segments.directory import Segment
+from barnabas.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, read_header
+from barnabas.protocol.records.checksum import crc32c
+from barnabas.protocol.records.control import ControlType, read_end_transaction_marker
 
 INDEX_SUFFIX: Final = ".index"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
@@ -35,7 +35,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The aborted transactions of a partition, and where it ceases to be decided (None: all of it is)."""
+    """The aborted transactions of a partition, and where its undecided part begins (None: all of it is decided)."""
 
     aborted: list[AbortedTransaction]
     last_stable_offset: int | None
@@ -56,7 +56,7 @@ def decided(segments: list[Segment]) -> Decided:
 def _where_to_begin(segments: list[Segment]) -> tuple[int, dict[int, int]]:
     """The first segment to read, and the transactions under way where it begins."""
     trusted = 0
-    # A segment with an index has the other indexes too, if they have entries; without it, they were lost.
+    # A segment with an offset index also has its other indexes, if they have entries; without it, they were lost.
     while trusted < len(segments) - 1 and Path(segments[trusted].beside(INDEX_SUFFIX)).exists():
         trusted += 1
     for number in range(trusted, 0, -1):
@@ -93,7 +93,7 @@ def read_transaction_index(segment: Segment) -> list[AbortedTransaction]:
 
 
 def read_snapshot(segment: Segment) -> dict[int, int] | None:
-    """The first offsets of the transactions under way where a segment begins, by producer; None if nobody knows."""
+    """The first offsets of the transactions under way where a segment begins, by producer; None if unknown."""
     try:
         data = Path(segment.beside(SNAPSHOT_SUFFIX)).read_bytes()
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def read_snapshot(segment: Segment) -> dict[int, int] | None:
 
 
 class AbortedBatches:
-    """Tells of a batch whether it belongs to an aborted transaction."""
+    """Tells whether a batch belongs to an aborted transaction."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._of_producer: dict[int, list[AbortedTransaction]] = {}
@@ -123,6 +123,6 @@ class AbortedBatches:
         transactions = self._of_producer.get(producer_id)
         if not transactions:
             return False
-        # A producer's transactions follow each other: the last that began before the batch is the batch's own, or over.
+        # A producer's transactions are sequential: the last that began before the batch contains it, or is over.
         number = bisect_right(transactions, base_offset, key=lambda one: one.first_offset) - 1
         return number >= 0 and base_offset <= transactions[number].last_offset

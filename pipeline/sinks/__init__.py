@@ -1,1 +1,1 @@
-"""Where rows go. Exactly once into a topic is done in two ways: `topic_per_task` and `topic_per_batch`."""
+"""Where rows go. There are two ways to write exactly once into a topic: `topic_per_task` and `topic_per_batch`."""

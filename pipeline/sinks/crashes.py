@@ -1,7 +1,7 @@
-"""Points at which a test has a process killed. Without the environment variable, `reached` does nothing at all.
+"""Points at which a test can have a process killed. Without the environment variable, `reached` does nothing.
 
 BARNABAS_PIPELINE_CRASH is `POINT TARGET FILE`, several with `;` between them. When the point is reached for the first
-time (FILE is made then, so that it stays the only time, across processes), TARGET gets SIGKILL: `self` (the Python
+time in any process (FILE is created then to mark that), TARGET gets SIGKILL: `self` (the Python
 process that reached it), `jvm` (the driver's or executor's Java), or a process id.
 """
 
@@ -45,7 +45,7 @@ def _kill(point: str) -> None:
         pid = {"self": os.getpid, "jvm": _jvm}.get(target, lambda target=target: int(target))()
         os.kill(pid, signal.SIGKILL)
         if target == "jvm":
-            time.sleep(60)  # until the death of the JVM has ended this process too, or its call
+            time.sleep(60)  # until the death of the JVM ends this process too, or its call
 
 
 def _jvm() -> int:

@@ -1,4 +1,4 @@
-"""Bad records to a topic of their own: as they were, with where they stood and what is wrong with them in headers."""
+"""Writes bad records unchanged to their own topic, with their position and the reason in headers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.frames.decoding import Decoded
-from pipeline.model import Encoding, Source
-from pipeline.schema import Field, misfit, parse_schema
+from barnabas.pipeline.frames.decoding import Decoded
+from barnabas.pipeline.model import Encoding, Source
+from barnabas.pipeline.schema import Field, misfit, parse_schema
 
 _COLUMNS: Final = (
     "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, "

@@ -1,4 +1,4 @@
-"""Rows out of Arrow batches, in the form in which they are produced."""
+"""Rows from Arrow batches, in the form in which they are produced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow
 
-from pipeline.sinks.transactions import Headers
+from barnabas.pipeline.sinks.transactions import Headers
 
 Record = tuple[bytes | None, bytes | None, Headers, int | None]
 

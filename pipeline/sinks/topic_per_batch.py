@@ -1,9 +1,9 @@
-"""Exactly once, a transaction a batch: for queries with state, and where a batch is to appear whole or not at all.
+"""Exactly once, one transaction per batch: for queries with state, and where a batch must appear atomically.
 
 The tasks of a batch stage their rows: small ones travel to the driver with the task's result, larger ones wait in files
 of a folder that driver and executors share. When all tasks are done the driver writes everything in one transaction
 whose marker is the batch's number plus one. A batch whose number the marker covers was written before: it is computed
-once more, because its state must advance, and its rows are dropped.
+again, because its state must advance, and its rows are dropped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import pyarrow
 from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, Row
 
-from pipeline.errors import PipelineError
-from pipeline.sinks.crashes import reached
-from pipeline.sinks.rows import records
-from pipeline.sinks.transactions import Target, Transactions
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.sinks.crashes import reached
+from barnabas.pipeline.sinks.rows import records
+from barnabas.pipeline.sinks.transactions import Target, Transactions
 
 _CARRIED: Final = 1 << 20  # bytes that a task hands to the driver directly; more goes to a file
 _CARRIED_WITHOUT_FOLDER: Final = 64 << 20

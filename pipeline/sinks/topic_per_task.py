@@ -1,9 +1,9 @@
-"""Exactly once, a transaction a task: for queries without state, whose rows still know where they came from.
+"""Exactly once, one transaction per task: for queries without state whose rows still carry their source position.
 
 Every task of a batch has the rows of a source partition, in order (nothing repartitions in between). In this order it:
 becomes the only producer of its transactional id (query-topic-partition), reads the marker (the source offset up to
 which this query's output is committed), skips the rows that it covers, produces the others, sends the new marker into
-the transaction, commits. Whenever it dies, a repetition finds either nothing or all of it done.
+the transaction, commits. Whenever it dies, the retry finds either nothing or all of it done.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pyarrow.compute as compute
 from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame
 
-from pipeline.sinks.crashes import reached
-from pipeline.sinks.rows import records
-from pipeline.sinks.transactions import Target, Transactions
+from barnabas.pipeline.sinks.crashes import reached
+from barnabas.pipeline.sinks.rows import records
+from barnabas.pipeline.sinks.transactions import Target, Transactions
 
 _RESULT: Final = "written LONG, skipped LONG"
 _RESULT_SCHEMA: Final = pyarrow.schema([("written", pyarrow.int64()), ("skipped", pyarrow.int64())])
-_KEPT: Final = 32  # producers a Python worker keeps for its next tasks: a new one costs several round trips
+_KEPT: Final = 32  # producers that a Python worker keeps for its next tasks: a new one costs several round trips
 
 
 class OutOfOrderError(Exception):
-    """Rows of a source partition that came apart, or not in the order of their offsets: something moved them."""
+    """Rows of a source partition that are not contiguous or not in offset order: something moved them."""
 
 
 def write_batch(batch: DataFrame, batch_id: int, target: Target) -> tuple[int, int]:
@@ -74,7 +74,7 @@ class _Task:
             start = stop
 
     def _same_source(self, batch: pyarrow.RecordBatch, start: int) -> int:
-        """The end of the run of rows from one source partition; nearly always that of the batch."""
+        """The end of the rows from one source partition; nearly always the end of the batch."""
         topics, partitions = batch.column("_topic")[start:], batch.column("_partition")[start:]
         same = compute.and_(compute.equal(topics, topics[0]), compute.equal(partitions, partitions[0]))
         other = compute.index(same, False).as_py()
@@ -82,7 +82,7 @@ class _Task:
 
     def _take(self, source: tuple[str, int]) -> None:
         if source in self._finished:
-            raise OutOfOrderError(f"rows of {source[0]}-{source[1]} do not stand together")
+            raise OutOfOrderError(f"rows of {source[0]}-{source[1]} are not contiguous")
         self._source = source
         self._transactions, self._begun = _producer_for(self._target, *source)
         self._next = -1
@@ -114,7 +114,7 @@ class _Task:
 
     def abort(self) -> None:
         if self._source is not None:
-            # Whatever state it is in, the next attempt begins with a producer of its own.
+            # Whatever its state, the next attempt starts with a new producer.
             _producers.pop((self._target.query, *self._source), None)
         if self._transactions is not None and self._begun:
             self._transactions.abort()
@@ -126,8 +126,8 @@ _producers: dict[tuple[str, str, int], Transactions] = {}
 def _producer_for(target: Target, topic: str, partition: int) -> tuple[Transactions, bool]:
     """The producer of a source partition, and whether its transaction has begun.
 
-    One that this worker used before knows its marker, and may go on only if no other worker has initialised the same id
-    since: then nobody else can have moved the marker.
+    A producer that this worker used before knows its marker, and may continue only if no other worker has initialised
+    the same id since: then nobody else can have moved the marker.
     """
     name = (target.query, topic, partition)
     kept = _producers.pop(name, None)

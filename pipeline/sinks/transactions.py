@@ -1,8 +1,8 @@
-"""A transactional producer and its marker: the offset that says how far the output has come.
+"""A transactional producer and its marker: an offset that records how far the output has come.
 
 The marker is an offset committed for the query's own consumer group inside the same transaction as the records, so that
-both become true together or not at all. It is read after `init_transactions`, which fences whoever held the
-transactional id before and has its open transaction decided: what is read then can no longer change under us.
+both become true together or not at all. It is read after `init_transactions`, which fences the previous
+holder of the transactional id and decides its open transaction: what is read then can no longer change.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, Final, Literal
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from pipeline.bounded import NoAnswerError, bounded
-from pipeline.cluster import committed_offset
-from pipeline.kafka_settings import for_librdkafka
-from pipeline.sinks.crashes import reached
+from barnabas.pipeline.bounded import NoAnswerError, bounded
+from barnabas.pipeline.cluster import committed_offset
+from barnabas.pipeline.kafka_settings import for_librdkafka
+from barnabas.pipeline.sinks.crashes import reached
 
 _SECONDS: Final = 60.0  # for one answer of a broker, its restart included
 
-# What a record has beside key and value: as the producer takes them.
+# What a record has besides key and value, as the producer takes it.
 Headers = list[tuple[str, bytes | None]] | None
 
 
@@ -37,7 +37,7 @@ class Target:
 
 
 class Transactions:
-    """One transactional id. Not for several threads."""
+    """One transactional id. Not thread-safe."""
 
     def __init__(
         self, target: Target, transactional_id: str, marker: tuple[str, int], prefix: Literal["task", "batch"]
@@ -71,7 +71,7 @@ class Transactions:
     def is_still_ours(self) -> bool:
         """Begin a transaction; False if another producer has taken over the transactional id since the last one.
 
-        Sending the marker as it stands asks the coordinator, which a record sent to a partition would not do in time.
+        Sending the unchanged marker asks the coordinator; sending a record to a partition would not do so in time.
         """
         self.begin()
         if self.marker is None:
@@ -95,10 +95,10 @@ class Transactions:
                     produce(topic, value, key, **extra)
                     break
                 except BufferError:
-                    self._producer.poll(0.05)  # makes room as deliveries come back
+                    self._producer.poll(0.05)  # frees the queue as deliveries are confirmed
 
     def commit(self, marker: int) -> None:
-        """What was produced and the marker, at once."""
+        """Commit the produced records and the marker together."""
         self._reached("produced")
         self._send_marker(marker)
         self._reached("offsets-sent")
@@ -107,7 +107,7 @@ class Transactions:
         self._reached("committed")
 
     def abort(self) -> None:
-        # Fenced, or out of reach: the coordinator aborts it, by the next init_transactions or by its timeout.
+        # Fenced or unreachable: the coordinator aborts it at the next init_transactions or by its timeout.
         with suppress(KafkaException, NoAnswerError):
             self._retried(self._producer.abort_transaction)
 
@@ -120,7 +120,7 @@ class Transactions:
         self._retried(lambda seconds: self._producer.send_offsets_to_transaction(offsets, group, seconds))
 
     def _retried(self, call: Callable[[float], None]) -> None:
-        """A transactional call that ran out of time or met a passing error is to be made again, says librdkafka."""
+        """librdkafka asks that a transactional call that timed out or met a transient error be repeated."""
         for attempt in range(3):
             try:
                 bounded(call, _SECONDS, "transaction")

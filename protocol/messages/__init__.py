@@ -1,1 +1,1 @@
-"""Every request and response that a broker may meet, one module an API, as Apache Kafka 4.3 has them."""
+"""Every request and response of Apache Kafka 4.3, one module per API."""

@@ -1,8 +1,8 @@
-"""AddOffsetsToTxn: the offsets of a consumer group become part of a transaction."""
+"""AddOffsetsToTxn: add the offsets of a consumer group to a transaction."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Int64, Message, String, field
+from barnabas.protocol.schema import Int16, Int32, Int64, Message, String, field
 
 
 class AddOffsetsToTxnRequest(Message, versions="0-4", flexible="3+"):

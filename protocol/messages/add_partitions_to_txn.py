@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn: partitions become part of a transaction."""
+"""AddPartitionsToTxn: add partitions to a transaction."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class AddPartitionsToTxnRequest(Message, versions="0-5", flexible="3+"):

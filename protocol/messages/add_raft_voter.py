@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Message, String, Struct, UInt16, Uuid, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Message, String, Struct, UInt16, Uuid, field
 
 
 class AddRaftVoterRequest(Message, versions="0-1", flexible="0+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class AlterShareGroupOffsetsRequest(Message, versions="0", flexible="0+"):

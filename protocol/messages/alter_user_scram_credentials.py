@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bytes, Int8, Int16, Int32, Message, String, Struct, field
 
 
 class AlterUserScramCredentialsRequest(Message, versions="0", flexible="0+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class ApiVersionsRequest(Message, versions="0-4", flexible="3+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class ConsumerGroupDescribeRequest(Message, versions="0-1", flexible="0+"):

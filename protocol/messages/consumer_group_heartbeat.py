@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat: the one request of the next-generation consumer protocol: join, keep alive, leave."""
+"""ConsumerGroupHeartbeat: join, stay in or leave a group of the next-generation consumer protocol."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class ConsumerGroupHeartbeatRequest(Message, versions="0-1", flexible="0+"):

@@ -1,8 +1,8 @@
-"""CreateAcls: allow or deny operations to principals."""
+"""CreateAcls: allow or deny operations for principals."""
 
 from __future__ import annotations
 
-from protocol.schema import Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Int8, Int16, Int32, Message, String, Struct, field
 
 
 class CreateAclsRequest(Message, versions="1-3", flexible="2+"):

@@ -1,8 +1,8 @@
-"""CreateDelegationToken: make a token that stands in for its owner's credentials."""
+"""CreateDelegationToken: create a token that replaces its owner's credentials."""
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Bytes, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class CreateDelegationTokenRequest(Message, versions="1-3", flexible="2+"):

@@ -1,8 +1,8 @@
-"""CreatePartitions: raise a topic's number of partitions."""
+"""CreatePartitions: add partitions to topics."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Message, String, Struct, field
 
 
 class CreatePartitionsRequest(Message, versions="0-3", flexible="2+"):

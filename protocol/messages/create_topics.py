@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Bool, Int8, Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Bool, Int8, Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class CreateTopicsRequest(Message, versions="2-7", flexible="5+"):

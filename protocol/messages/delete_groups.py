@@ -1,8 +1,8 @@
-"""DeleteGroups: delete empty groups with their offsets."""
+"""DeleteGroups: delete empty groups and their offsets."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, Struct, field
 
 
 class DeleteGroupsRequest(Message, versions="0-2", flexible="2+"):

@@ -1,8 +1,8 @@
-"""DeleteShareGroupOffsets: delete a share group's offsets of topics."""
+"""DeleteShareGroupOffsets: delete a share group's offsets for topics."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class DeleteShareGroupOffsetsRequest(Message, versions="0", flexible="0+"):

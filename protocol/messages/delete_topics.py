@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class DeleteTopicsRequest(Message, versions="1-6", flexible="4+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Float64, Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Float64, Int8, Int16, Int32, Message, String, Struct, field
 
 
 class DescribeClientQuotasRequest(Message, versions="0-1", flexible="1+"):

@@ -1,8 +1,8 @@
-"""DescribeConfigs: the settings of resources, and where each comes from."""
+"""DescribeConfigs: the settings of resources, and the source of each."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, field
 
 
 class DescribeConfigsRequest(Message, versions="1-4", flexible="4+"):

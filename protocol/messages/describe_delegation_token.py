@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Bytes, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class DescribeDelegationTokenRequest(Message, versions="1-3", flexible="2+"):

@@ -1,8 +1,8 @@
-"""DescribeLogDirs: the log directories of a broker and the size of what they hold."""
+"""DescribeLogDirs: the log directories of a broker and the sizes of their partitions."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class DescribeLogDirsRequest(Message, versions="1-5", flexible="2+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Int16, Int32, Int64, Message, String, Struct, UInt16, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Int16, Int32, Int64, Message, String, Struct, UInt16, Uuid, field
 
 
 class DescribeQuorumRequest(Message, versions="0-2", flexible="0+"):

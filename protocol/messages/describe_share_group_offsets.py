@@ -1,8 +1,8 @@
-"""DescribeShareGroupOffsets: where share groups stand in their partitions."""
+"""DescribeShareGroupOffsets: the positions of share groups in their partitions."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class DescribeShareGroupOffsetsRequest(Message, versions="0-1", flexible="0+"):

@@ -1,8 +1,8 @@
-"""ElectLeaders: elect leaders of partitions."""
+"""ElectLeaders: elect partition leaders."""
 
 from __future__ import annotations
 
-from protocol.schema import Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Int8, Int16, Int32, Message, String, Struct, field
 
 
 class ElectLeadersRequest(Message, versions="0-2", flexible="2+"):

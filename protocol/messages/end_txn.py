@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Int64, Message, String, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Int64, Message, String, field
 
 
 class EndTxnRequest(Message, versions="0-5", flexible="3+"):

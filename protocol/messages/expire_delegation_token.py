@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int16, Int32, Int64, Message, field
+from barnabas.protocol.schema import Bytes, Int16, Int32, Int64, Message, field
 
 
 class ExpireDelegationTokenRequest(Message, versions="1-2", flexible="2+"):

@@ -1,8 +1,8 @@
-"""Fetch: read record batches, waiting for some if there are none."""
+"""Fetch: read record batches, or wait for them."""
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Int8, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Int8, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
 
 
 class FetchRequest(Message, versions="4-18", flexible="12+"):

@@ -1,8 +1,8 @@
-"""GetTelemetrySubscriptions: which metrics a client is asked to push."""
+"""GetTelemetrySubscriptions: which metrics a client should push."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Message, String, Uuid, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Uuid, field
 
 
 class GetTelemetrySubscriptionsRequest(Message, versions="0", flexible="0+"):

@@ -1,8 +1,8 @@
-"""Heartbeat: a member of a classic group says that it is alive."""
+"""Heartbeat: keep a member of a classic group alive."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, field
 
 
 class HeartbeatRequest(Message, versions="0-4", flexible="4+"):

@@ -1,8 +1,8 @@
-"""IncrementalAlterConfigs: change single settings of resources."""
+"""IncrementalAlterConfigs: change individual settings of resources."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, field
 
 
 class IncrementalAlterConfigsRequest(Message, versions="0-1", flexible="1+"):

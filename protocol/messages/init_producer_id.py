@@ -1,8 +1,8 @@
-"""InitProducerId: an id and epoch for an idempotent or transactional producer."""
+"""InitProducerId: get an id and epoch for an idempotent or transactional producer."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Int64, Message, String, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Int64, Message, String, field
 
 
 class InitProducerIdRequest(Message, versions="0-6", flexible="2+"):

@@ -1,8 +1,8 @@
-"""InitializeShareGroupState: begin the persisted state of a share group's partitions."""
+"""InitializeShareGroupState: create the persisted state of a share group's partitions."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class InitializeShareGroupStateRequest(Message, versions="0", flexible="0+"):

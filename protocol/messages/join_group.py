@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Bytes, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Bytes, Int16, Int32, Message, String, Struct, field
 
 
 class JoinGroupRequest(Message, versions="0-9", flexible="6+"):

@@ -1,8 +1,8 @@
-"""ListOffsets: offsets by timestamp, or the first and the last."""
+"""ListOffsets: look up offsets by timestamp, or the first and the last."""
 
 from __future__ import annotations
 
-from protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class ListOffsetsRequest(Message, versions="1-11", flexible="6+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, Struct, field
 
 
 class ListPartitionReassignmentsRequest(Message, versions="0", flexible="0+"):

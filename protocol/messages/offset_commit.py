@@ -1,8 +1,8 @@
-"""OffsetCommit: commit how far a group has read."""
+"""OffsetCommit: commit a group's offsets."""
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Int16, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class OffsetCommitRequest(Message, versions="2-10", flexible="8+"):

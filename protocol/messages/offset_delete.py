@@ -1,8 +1,8 @@
-"""OffsetDelete: delete a group's committed offsets of partitions."""
+"""OffsetDelete: delete a group's committed offsets for partitions."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, Struct, field
 
 
 class OffsetDeleteRequest(Message, versions="0"):

@@ -1,8 +1,8 @@
-"""OffsetFetch: how far groups have read."""
+"""OffsetFetch: the committed offsets of groups."""
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Bool, Int16, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Bool, Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class OffsetFetchRequest(Message, versions="1-10", flexible="6+"):

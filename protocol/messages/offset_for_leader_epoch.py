@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends, so that a reader can tell whether its log was cut."""
+"""OffsetForLeaderEpoch: where a leader epoch ends. A reader uses it to detect truncation."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Int16, Int32, Int64, Message, String, Struct, field
 
 
 class OffsetForLeaderEpochRequest(Message, versions="2-4", flexible="4+"):

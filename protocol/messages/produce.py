@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import ZERO_UUID, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
+from barnabas.protocol.schema import ZERO_UUID, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
 
 
 class ProduceRequest(Message, versions="3-13", flexible="9+"):

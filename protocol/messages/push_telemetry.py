@@ -1,8 +1,8 @@
-"""PushTelemetry: a client's metrics."""
+"""PushTelemetry: push a client's metrics."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Bytes, Int8, Int16, Int32, Message, Uuid, field
+from barnabas.protocol.schema import Bool, Bytes, Int8, Int16, Int32, Message, Uuid, field
 
 
 class PushTelemetryRequest(Message, versions="0", flexible="0+"):

@@ -1,8 +1,8 @@
-"""RenewDelegationToken: prolong a delegation token."""
+"""RenewDelegationToken: extend the life of a delegation token."""
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int16, Int32, Int64, Message, field
+from barnabas.protocol.schema import Bytes, Int16, Int32, Int64, Message, field
 
 
 class RenewDelegationTokenRequest(Message, versions="1-2", flexible="2+"):

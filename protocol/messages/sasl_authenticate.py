@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int16, Int64, Message, String, field
+from barnabas.protocol.schema import Bytes, Int16, Int64, Message, String, field
 
 
 class SaslAuthenticateRequest(Message, versions="0-2", flexible="2+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Message, String, field
+from barnabas.protocol.schema import Int16, Message, String, field
 
 
 class SaslHandshakeRequest(Message, versions="0-1"):

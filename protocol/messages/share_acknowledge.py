@@ -1,8 +1,8 @@
-"""ShareAcknowledge: acknowledge records that a share group delivered."""
+"""ShareAcknowledge: acknowledge records that were delivered to a share group."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, field
 
 
 class ShareAcknowledgeRequest(Message, versions="1-2", flexible="0+"):

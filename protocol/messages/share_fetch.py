@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
 
 
 class ShareFetchRequest(Message, versions="1-2", flexible="0+"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class ShareGroupDescribeRequest(Message, versions="1", flexible="0+"):

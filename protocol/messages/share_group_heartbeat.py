@@ -1,8 +1,8 @@
-"""ShareGroupHeartbeat: join a share group, keep alive, leave."""
+"""ShareGroupHeartbeat: join, stay in or leave a share group."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, Struct, Uuid, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, Struct, Uuid, field
 
 
 class ShareGroupHeartbeatRequest(Message, versions="1", flexible="0+"):

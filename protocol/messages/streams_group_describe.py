@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, UInt16, field
+from barnabas.protocol.schema import Bool, Int16, Int32, Int64, Message, String, Struct, UInt16, field
 
 
 class StreamsGroupDescribeRequest(Message, versions="0", flexible="0+"):

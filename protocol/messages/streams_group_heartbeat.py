@@ -1,8 +1,8 @@
-"""StreamsGroupHeartbeat: join a streams group, keep alive, leave."""
+"""StreamsGroupHeartbeat: join, stay in or leave a streams group."""
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, String, Struct, UInt16, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, String, Struct, UInt16, field
 
 
 class StreamsGroupHeartbeatRequest(Message, versions="0", flexible="0+"):

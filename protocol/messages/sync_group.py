@@ -1,8 +1,8 @@
-"""SyncGroup: hand out and receive the assignment of a classic group's generation."""
+"""SyncGroup: distribute the assignments of a classic group's generation."""
 
 from __future__ import annotations
 
-from protocol.schema import Bytes, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bytes, Int16, Int32, Message, String, Struct, field
 
 
 class SyncGroupRequest(Message, versions="0-5", flexible="4+"):

@@ -1,8 +1,8 @@
-"""UnregisterBroker: forget a broker that is gone."""
+"""UnregisterBroker: remove a broker that is gone."""
 
 from __future__ import annotations
 
-from protocol.schema import Int16, Int32, Message, String, field
+from barnabas.protocol.schema import Int16, Int32, Message, String, field
 
 
 class UnregisterBrokerRequest(Message, versions="0", flexible="0+"):

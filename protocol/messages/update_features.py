@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, field
 
 
 class UpdateFeaturesRequest(Message, versions="0-2", flexible="0+"):

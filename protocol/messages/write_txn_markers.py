@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, String, Struct, field
+from barnabas.protocol.schema import Bool, Int8, Int16, Int32, Int64, Message, String, Struct, field
 
 
 class WriteTxnMarkersRequest(Message, versions="1-2", flexible="1+"):

@@ -1,11 +1,11 @@
-"""Record batches of magic 2: what a Produce carries, a segment file holds and a Fetch hands out.
+"""Record batches of magic 2, as Produce, Fetch and segment files carry them.
 
-    batch         a batch's header: read it, check it, patch it in place
-    record        the records inside a batch: read them, encode them
-    builder       make a batch
+    batch         a batch's header: read, check, patch in place
+    record        the records inside a batch: read, encode
+    builder       build a batch
     control       the records that end a transaction
-    compression   gzip, snappy, lz4 and zstd, bounded
-    errors        what can be wrong
+    compression   gzip, snappy, lz4 and zstd, with bounded output
+    errors        the exceptions
 
 Everything here is pure: bytes in, bytes out.
 """

@@ -4,7 +4,7 @@ A batch begins with 61 bytes, all big-endian:
 
     position  bytes  field
            0      8  base offset
-           8      4  batch length: what follows this field
+           8      4  batch length: the bytes after this field
           12      4  partition leader epoch
           16      1  magic, always 2
           17      4  CRC-32C of everything from the attributes to the end
@@ -17,15 +17,15 @@ A batch begins with 61 bytes, all big-endian:
           53      4  base sequence
           57      4  record count
 
-The base offset and the leader epoch lie before the checksummed part, so that a broker can set them in place. On the way
-from a producer to a file nothing but this header is looked at.
+The checksum does not cover the base offset and the leader epoch, so a broker can set them in place. Between a producer
+and a file, only this header is read.
 """
 
 import struct
 from typing import Final, NamedTuple
 
-from protocol.records.checksum import crc32c
-from protocol.records.errors import CorruptRecords, InvalidRecords, UnsupportedMagic
+from barnabas.protocol.records.checksum import crc32c
+from barnabas.protocol.records.errors import CorruptRecords, UnsupportedMagic
 
 MAGIC: Final = 2
 
@@ -45,7 +45,7 @@ RECORD_COUNT_POSITION: Final = 57
 RECORDS_POSITION: Final = 61
 
 HEADER_SIZE: Final = RECORDS_POSITION
-# The batch length does not count itself nor the base offset before it.
+# The batch length counts neither itself nor the base offset before it.
 LENGTH_OVERHEAD: Final = PARTITION_LEADER_EPOCH_POSITION
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 
@@ -70,7 +70,7 @@ _ATTRIBUTES: Final = struct.Struct(">h")
 _TIMESTAMP: Final = struct.Struct(">q")
 
 _unpack_header: Final = HEADER.unpack_from
-# Cheaper than BatchHeader._make, and the structure has as many fields.
+# Cheaper than BatchHeader._make; the struct has the same number of fields.
 _new_header: Final = tuple.__new__
 _pack_position_in_log: Final = _POSITION_IN_LOG.pack_into
 
@@ -130,12 +130,25 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & DELETE_HORIZON_FLAG)
 
 
+# The indexes of fields in a BatchHeader. On the hot path, an index is faster than an attribute.
+BATCH_LENGTH_FIELD: Final = 1
+MAGIC_FIELD: Final = 3
+CRC_FIELD: Final = 4
+ATTRIBUTES_FIELD: Final = 5
+LAST_OFFSET_DELTA_FIELD: Final = 6
+MAX_TIMESTAMP_FIELD: Final = 8
+PRODUCER_ID_FIELD: Final = 9
+PRODUCER_EPOCH_FIELD: Final = 10
+BASE_SEQUENCE_FIELD: Final = 11
+RECORD_COUNT_FIELD: Final = 12
+
+
 def advance_sequence(sequence: int, by: int) -> int:
     return (sequence + by) & _MAX_SEQUENCE
 
 
 def read_header(data: memoryview | bytes | bytearray, position: int = 0) -> BatchHeader:
-    """The header at `position`, with nothing checked but that it is all there."""
+    """The header at `position`. Only its completeness is checked."""
     try:
         return _new_header(BatchHeader, _unpack_header(data, position))
     except struct.error:
@@ -143,45 +156,26 @@ def read_header(data: memoryview | bytes | bytearray, position: int = 0) -> Batc
 
 
 def validate_batch(records: memoryview, position: int = 0) -> BatchHeader:
-    """Check that a whole, undamaged batch of magic 2 begins at `position`, and give its header."""
+    """Check that a complete, undamaged batch of magic 2 begins at `position`, and return its header."""
     available = len(records) - position
     if available < HEADER_SIZE:
         _refuse_short_batch(records, position)
     header = _new_header(BatchHeader, _unpack_header(records, position))
-    batch_length = header[1]
-    if header[3] != MAGIC:
-        raise UnsupportedMagic(f"magic {header[3]}")
+    batch_length = header[BATCH_LENGTH_FIELD]
+    if header[MAGIC_FIELD] != MAGIC:
+        raise UnsupportedMagic(f"magic {header.magic}")
     if not _MIN_BATCH_LENGTH <= batch_length <= available - LENGTH_OVERHEAD:
         raise CorruptRecords(f"batch length {batch_length} where {available - LENGTH_OVERHEAD} bytes follow it")
-    if crc32c(records[position + ATTRIBUTES_POSITION : position + LENGTH_OVERHEAD + batch_length]) != header[4]:
+    if crc32c(records[position + ATTRIBUTES_POSITION : position + LENGTH_OVERHEAD + batch_length]) != header[CRC_FIELD]:
         raise CorruptRecords(f"the batch at byte {position} does not match its checksum")
     return header
 
 
 def _refuse_short_batch(records: memoryview, position: int) -> None:
-    # Older formats have their magic in the same place and a shorter header.
+    # Older formats have the magic at the same position and a shorter header.
     if len(records) - position > MAGIC_POSITION and records[position + MAGIC_POSITION] in (0, 1):
         raise UnsupportedMagic(f"magic {records[position + MAGIC_POSITION]}")
     raise CorruptRecords(f"{len(records) - position} bytes are too few for a batch")
-
-
-def validate_record_set(records: memoryview) -> list[BatchHeader]:
-    """Check every batch of what a producer sent, and give their headers.
-
-    A producer's batch has no gaps: it holds as many records as it has offsets, and at least one. (In a log, compaction
-    makes gaps.)
-    """
-    headers = []
-    position = 0
-    end = len(records)
-    while True:
-        header = validate_batch(records, position)
-        if header[12] != header[6] + 1 or header[12] < 1:
-            raise InvalidRecords(f"count {header.record_count} with a last offset delta of {header.last_offset_delta}")
-        headers.append(header)
-        position += LENGTH_OVERHEAD + header[1]
-        if position >= end:
-            return headers
 
 
 def assign_position(
@@ -189,18 +183,18 @@ def assign_position(
 ) -> None:
     """Set the base offset and the leader epoch in place; the checksum does not cover them.
 
-    The batch length lies between the two and is written again as it was: one call instead of two.
+    The batch length between the two is written again unchanged: one call instead of two.
     """
     _pack_position_in_log(records, position, base_offset, batch_length, partition_leader_epoch)
 
 
 def set_log_append_time(records: memoryview, header: BatchHeader, timestamp: int, position: int = 0) -> None:
-    """Mark the batch as stamped by the broker. Its records' own timestamps stay where they are, unused."""
+    """Mark the batch with the broker's timestamp. The records' own timestamps remain, unused."""
     _ATTRIBUTES.pack_into(records, position + ATTRIBUTES_POSITION, header.attributes | LOG_APPEND_TIME_FLAG)
     _TIMESTAMP.pack_into(records, position + MAX_TIMESTAMP_POSITION, timestamp)
     seal(records[position : position + header.size])
 
 
 def seal(batch: memoryview) -> None:
-    """Write the checksum of a batch whose other fields are complete."""
+    """Write the checksum of an otherwise complete batch."""
     _CRC.pack_into(batch, CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))

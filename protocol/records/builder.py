@@ -1,10 +1,10 @@
-"""Making batches: for control records, coordinators, compaction and tests."""
+"""Building batches: for control records, coordinators, compaction and tests."""
 
 import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from protocol.records.batch import (
+from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -21,12 +21,12 @@ from protocol.records.batch import (
     BatchHeader,
     seal,
 )
-from protocol.records.checksum import crc32c
-from protocol.records.compression import CompressionType, compress, decompress
-from protocol.records.errors import InvalidRecords
-from protocol.records.record import Headers, write_record
+from barnabas.protocol.records.checksum import crc32c
+from barnabas.protocol.records.compression import CompressionType, compress
+from barnabas.protocol.records.errors import InvalidRecords
+from barnabas.protocol.records.record import Headers, write_record
 
-# What the checksum covers, and what stands before it.
+# The header fields that the checksum covers, and those before it.
 _COVERED: Final = struct.Struct(">hiqqqhii")
 _COVERED_POSITION: Final = ATTRIBUTES_POSITION
 _BEFORE: Final = struct.Struct(">qiibI")
@@ -84,7 +84,7 @@ def frame_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytearray:
-    """Encoded records with a header before them; `fields` are its last eight, which the checksum covers."""
+    """A header followed by encoded records. `fields` are the header's last eight fields, which the checksum covers."""
     covered = _COVERED.pack(*fields) + data
     length = len(covered) + _COVERED_POSITION - LENGTH_OVERHEAD
     batch = bytearray(_BEFORE.pack(base_offset, length, partition_leader_epoch, MAGIC, crc32c(covered)))
@@ -92,9 +92,11 @@ def frame_batch(
     return batch
 
 
-def assemble_batch(header: BatchHeader, data: bytes | bytearray, compression: CompressionType) -> bytearray:
-    """A batch with this header around these encoded records; the length, the codec and the checksum are made to fit."""
-    data = compress(compression, data)
+def assemble_batch(
+    header: BatchHeader, data: bytes | bytearray | memoryview, compression: CompressionType, level: int | None = None
+) -> bytearray:
+    """A batch with this header and these encoded records. The length, the codec and the checksum are adjusted."""
+    data = compress(compression, data, level)
     header = header._replace(
         batch_length=HEADER_SIZE - LENGTH_OVERHEAD + len(data),
         attributes=header.attributes & ~COMPRESSION_MASK | compression,
@@ -103,8 +105,3 @@ def assemble_batch(header: BatchHeader, data: bytes | bytearray, compression: Co
     batch += data
     seal(memoryview(batch))
     return batch
-
-
-def recompress(batch: memoryview, header: BatchHeader, compression: CompressionType) -> bytearray:
-    """The same batch under another codec; its records are not looked at."""
-    return assemble_batch(header, decompress(header.compression, batch[HEADER_SIZE : header.size]), compression)

@@ -1,7 +1,7 @@
 """CRC-32C, in hardware.
 
-The crc32c package looks up its own version when it is imported, and what that needs takes as long as a tenth of a
-broker's start. All that is used of it is one function of its extension module, which is loaded by itself here.
+Importing the crc32c package looks up its own version, and the modules needed for that account for a tenth of a broker's
+start-up time. Only one function of its extension module is used, so that module is loaded directly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Crc32c = Callable[[memoryview | bytes | bytearray], int]
 
 
 def _load() -> Crc32c:
-    package = find_spec("crc32c")  # which finds it, and does not import it
+    package = find_spec("crc32c")  # does not import it
     places = package.submodule_search_locations if package is not None else None
     extension = PathFinder.find_spec("_crc32c", places) if places is not None else None
     if extension is not None and extension.loader is not None:
@@ -22,7 +22,7 @@ def _load() -> Crc32c:
         extension.loader.exec_module(module)
         function: Crc32c = module.crc32c
         return function
-    from crc32c import crc32c  # packed in another way
+    from crc32c import crc32c  # the package has another layout
 
     return crc32c
 

@@ -1,18 +1,21 @@
 """The codecs of record batches.
 
-Decompression is bounded: the output grows with what really comes out, and never beyond `max_bytes`, whatever a length
-in the data says.
+Decompression is bounded: the output grows with the actual data and never beyond `max_bytes`, whatever a length in the
+data claims. It releases the GIL, so other threads keep running.
 """
 
+import mmap
 import struct
 from enum import IntEnum
 from typing import Final
 
 import cramjam
 
-from protocol.records.errors import CorruptRecords, UnsupportedCompression
+from barnabas.protocol.records.errors import CorruptRecords, UnsupportedCompression
 
 MAX_DECOMPRESSED_BYTES: Final = 1 << 28
+_SMALLEST_ROOM: Final = 1024
+_SMALL_BUFFER: Final = 1 << 20
 
 
 class CompressionType(IntEnum):
@@ -23,14 +26,14 @@ class CompressionType(IntEnum):
     ZSTD = 4
 
 
-# Snappy as Java clients write it: this magic, two version numbers, then blocks, each a length and a raw snappy block.
-# Clients on top of C libraries send one raw snappy block instead.
+# Java clients write snappy as this magic, two version numbers, then blocks, each a length and a raw snappy block.
+# Clients based on C libraries send one raw snappy block instead.
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_SIZE: Final = 32 * 1024
 _BLOCK_LENGTH: Final = struct.Struct(">I")
 
-# An lz4 frame whose blocks hold up to 64 KiB and stand alone (Java's reader takes no others), without checksums; the
+# An lz4 frame with independent blocks of up to 64 KiB (Java's reader accepts no others) and without checksums. The
 # third byte of the descriptor is its own checksum.
 _LZ4_FRAME_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_FRAME_END: Final = bytes(4)
@@ -43,7 +46,7 @@ _STREAMS: Final = {
     CompressionType.LZ4: cramjam.lz4.decompress_into,
     CompressionType.ZSTD: cramjam.zstd.decompress_into,
 }
-# What cramjam says when the output does not fit, as opposed to when the input is broken.
+# cramjam's message when the output does not fit, as opposed to broken input.
 _OUTPUT_TOO_SMALL: Final = "failed to write whole buffer"
 
 
@@ -55,46 +58,59 @@ def compression_type(number: int) -> CompressionType:
 
 
 def decompress(number: int, data: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
+    """The whole decompressed data. Raises CorruptRecords if it is larger than `max_bytes`."""
     kind = compression_type(number)
     if kind is CompressionType.NONE:
         return bytes(data)
+    room = min(max(4 * len(data), _SMALLEST_ROOM), max_bytes)
+    while True:
+        plain, is_all = decompress_prefix(number, data, room)
+        if is_all:
+            return bytes(plain)
+        if room == max_bytes:
+            raise CorruptRecords(f"{kind.name.lower()}: more than {max_bytes} bytes when decompressed")
+        room = min(4 * room, max_bytes)
+
+
+def decompress_prefix(number: int, data: memoryview, room: int) -> tuple[memoryview, bool]:
+    """The first decompressed bytes, as many as fit, and whether that is everything.
+
+    A snappy block is indivisible: one that does not fit is left out.
+    """
+    kind = compression_type(number)
     if kind is CompressionType.SNAPPY:
-        return _decompress_snappy(data, max_bytes)
-    return _decompress_stream(kind, data, max_bytes)
+        return _decompress_snappy(data, room)
+    out = _new_buffer(room)
+    try:
+        return out[: _STREAMS[kind](data, out)], True
+    except (cramjam.DecompressionError, OSError) as error:
+        if _OUTPUT_TOO_SMALL not in str(error):
+            raise CorruptRecords(f"{kind.name.lower()}: {error}") from None
+        return out, False
 
 
-def compress(kind: CompressionType, data: bytes | bytearray) -> bytes:
+def _new_buffer(size: int) -> memoryview:
+    """Memory to write to. Python would zero it while all threads wait; the kernel does so page by page."""
+    return memoryview(bytearray(size) if size <= _SMALL_BUFFER else mmap.mmap(-1, size))
+
+
+def compress(kind: CompressionType, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
+    """`level` applies to gzip and zstd; None is the codec's default."""
     if kind is CompressionType.NONE:
         return bytes(data)
     if kind is CompressionType.SNAPPY:
         return _compress_snappy(data)
     if kind is CompressionType.LZ4:
         return _compress_lz4(data)
-    return bytes(cramjam.gzip.compress(data) if kind is CompressionType.GZIP else cramjam.zstd.compress(data))
+    codec = cramjam.gzip if kind is CompressionType.GZIP else cramjam.zstd
+    return bytes(codec.compress(data, level=level))
 
 
-def _decompress_stream(kind: CompressionType, data: memoryview, max_bytes: int) -> bytes:
-    decompress_into = _STREAMS[kind]
-    room = min(max(4 * len(data), 1024), max_bytes)
-    while True:
-        out = bytearray(room)
-        try:
-            size = decompress_into(data, out)
-        except (cramjam.DecompressionError, OSError) as error:
-            if _OUTPUT_TOO_SMALL not in str(error):
-                raise CorruptRecords(f"{kind.name.lower()}: {error}") from None
-            if room == max_bytes:
-                raise CorruptRecords(f"{kind.name.lower()}: more than {max_bytes} bytes come out") from None
-            room = min(4 * room, max_bytes)
-        else:
-            return bytes(memoryview(out)[:size])
-
-
-def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
+def _decompress_snappy(data: memoryview, room: int) -> tuple[memoryview, bool]:
     if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_snappy_block(data, max_bytes)
-    blocks = []
-    room = max_bytes
+        block = _decompress_snappy_block(data, room)
+        return (memoryview(b""), False) if block is None else (memoryview(block), True)
+    blocks = bytearray()
     position = len(_XERIAL_HEADER)
     while position < len(data):
         if len(data) - position < _BLOCK_LENGTH.size:
@@ -103,24 +119,27 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
         position += _BLOCK_LENGTH.size
         if length > len(data) - position:
             raise CorruptRecords(f"snappy: a block of {length} bytes where {len(data) - position} follow")
-        blocks.append(_decompress_snappy_block(data[position : position + length], room))
-        room -= len(blocks[-1])
+        block = _decompress_snappy_block(data[position : position + length], room - len(blocks))
+        if block is None:
+            return memoryview(blocks), False
+        blocks += block
         position += length
-    return b"".join(blocks)
+    return memoryview(blocks), True
 
 
-def _decompress_snappy_block(block: memoryview, max_bytes: int) -> bytes:
+def _decompress_snappy_block(block: memoryview, room: int) -> bytes | None:
+    """Returns None if there is not enough room."""
     try:
         size = cramjam.snappy.decompress_raw_len(block)
-        # Nothing compresses below three bytes for 64 (a copy's longest form), whatever the length says.
-        if size > max_bytes or size > 22 * len(block) + 64:
-            raise CorruptRecords(f"snappy: {size} bytes said to come out of {len(block)}")
-        return bytes(cramjam.snappy.decompress_raw(block))
+        # Snappy's best ratio is 64 bytes from three (the longest copy), whatever the length claims.
+        if size > 22 * len(block) + 64:
+            raise CorruptRecords(f"snappy: {len(block)} bytes claim to decompress to {size}")
+        return bytes(cramjam.snappy.decompress_raw(block)) if size <= room else None
     except (cramjam.DecompressionError, OSError) as error:
         raise CorruptRecords(f"snappy: {error}") from None
 
 
-def _compress_snappy(data: bytes | bytearray) -> bytes:
+def _compress_snappy(data: bytes | bytearray | memoryview) -> bytes:
     view = memoryview(data)
     out = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
@@ -130,7 +149,7 @@ def _compress_snappy(data: bytes | bytearray) -> bytes:
     return b"".join(out)
 
 
-def _compress_lz4(data: bytes | bytearray) -> bytes:
+def _compress_lz4(data: bytes | bytearray | memoryview) -> bytes:
     view = memoryview(data)
     out = [_LZ4_FRAME_HEADER]
     for start in range(0, len(view), _LZ4_BLOCK_SIZE):

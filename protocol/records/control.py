@@ -1,4 +1,4 @@
-"""The control records that end a transaction: one in a batch of its own, on every partition that took part.
+"""The control records that end a transaction: each has its own batch, in every partition of the transaction.
 
 key:    version int16 = 0, type int16: 0 abort, 1 commit
 value:  version int16 = 0, coordinator epoch int32
@@ -8,10 +8,10 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from protocol.records.batch import BatchHeader
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.errors import CorruptRecords
-from protocol.records.record import read_records
+from barnabas.protocol.records.batch import BatchHeader
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.errors import CorruptRecords
+from barnabas.protocol.records.record import read_records
 
 _KEY: Final = struct.Struct(">hh")
 _VALUE: Final = struct.Struct(">hi")
@@ -54,16 +54,16 @@ def build_end_transaction_marker(
 def read_end_transaction_marker(batch: memoryview, header: BatchHeader) -> EndTransactionMarker | None:
     """The marker in a control batch.
 
-    None if there is none: compaction leaves an empty batch behind, and there may be control records of other types.
+    None if there is none: compaction may leave an empty batch, and other types of control records exist.
     """
     for record in read_records(batch, header):
         if record.key is None or len(record.key) < _KEY.size:
-            raise CorruptRecords("a control record without a type")
+            raise CorruptRecords("a control record has no type")
         _, control_type = _KEY.unpack_from(record.key)
         if control_type not in (ControlType.ABORT, ControlType.COMMIT):
             return None
         if record.value is None or len(record.value) < _VALUE.size:
-            raise CorruptRecords("an end of transaction without its coordinator's epoch")
+            raise CorruptRecords("an end-transaction marker has no coordinator epoch")
         _, coordinator_epoch = _VALUE.unpack_from(record.value)
         return EndTransactionMarker(ControlType(control_type), coordinator_epoch, record.timestamp)
     return None

@@ -1,9 +1,9 @@
-"""What can be wrong with records.
+"""Errors in records.
 
 RecordsError
-  +-- CorruptRecords           a length, a checksum or an encoding does not hold
-  +-- InvalidRecords           well-formed, but against the rules
-  |     +-- NotOneBatch        a record set that holds no whole batch, or more than one
+  +-- CorruptRecords           a wrong length, checksum or encoding
+  +-- InvalidRecords           well-formed, but not allowed
+  |     +-- NotOneBatch        a record set without a complete batch, or with several
   +-- UnsupportedMagic         not a batch of magic 2
   +-- UnsupportedCompression   a codec that does not exist
 """

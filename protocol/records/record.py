@@ -6,19 +6,22 @@
     offset delta: varint            from the batch's base offset
     key length: varint, -1 for null; key
     value length: varint, -1 for null; value
-    count of headers: varint; for each: key length: varint, key, value length: varint, -1 for null, value
+    header count: varint; for each: key length: varint, key, value length: varint, -1 for null, value
 
-Varints are zigzag-encoded, seven bits a byte, the lowest first.
+Varints are zigzag-encoded, seven bits per byte, lowest first.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from protocol.records.batch import RECORDS_POSITION, BatchHeader
-from protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
-from protocol.records.errors import CorruptRecords
+from barnabas.protocol.records.batch import RECORDS_POSITION, BatchHeader
+from barnabas.protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
+from barnabas.protocol.records.errors import CorruptRecords
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+_2_63: Final = 2**63
+_2_64: Final = 2**64
 
 
 class Record(NamedTuple):
@@ -30,7 +33,7 @@ class Record(NamedTuple):
 
 
 def read_records(batch: memoryview, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
-    """The records of one batch, compressed or not. What does not parse raises CorruptRecords when it is reached."""
+    """The records of one batch, compressed or not. A malformed record raises CorruptRecords when it is reached."""
     data = decompress(header.compression, batch[RECORDS_POSITION : header.size], max_bytes)
     return parse_records(data, header)
 
@@ -58,12 +61,17 @@ def parse_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
                 headers, position = _read_headers(data, position, end)
             if position != end:
                 raise CorruptRecords(f"a record ends at byte {position} instead of {end}")
-            timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
+            timestamp = int64(base_timestamp + timestamp_delta) if log_append_time is None else log_append_time
             yield Record(base_offset + offset_delta, timestamp, key, value, headers)
     except IndexError:
         raise CorruptRecords("a record is cut short") from None
     if position != len(data):
         raise CorruptRecords(f"{len(data) - position} bytes follow the last record")
+
+
+def int64(number: int) -> int:
+    """Wrap a sum to 64 bits as Java does. A producer chooses both summands, so it may overflow."""
+    return number if -_2_63 <= number < _2_63 else (number + _2_63) % _2_64 - _2_63
 
 
 def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
@@ -85,7 +93,7 @@ def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
     for _ in range(count):
         key, position = _read_bytes(data, position, end)
         if key is None:
-            raise CorruptRecords("a header without a key")
+            raise CorruptRecords("a header has no key")
         value, position = _read_bytes(data, position, end)
         try:
             headers.append((key.decode(), value))
@@ -95,7 +103,7 @@ def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint of up to 64 bits, and the position after it. IndexError if `data` ends in it."""
+    """A zigzag varint of up to 64 bits, and the position after it. Raises IndexError if `data` ends within it."""
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
@@ -109,7 +117,8 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 63:
-            raise CorruptRecords("a varint of more than 64 bits")
+            raise CorruptRecords("a varint has more than 64 bits")
+    number &= _2_64 - 1
     return (number >> 1) ^ -(number & 1), position + 1
 
 

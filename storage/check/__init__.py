@@ -1,20 +1,20 @@
-"""Whether the files of a data directory are what they should be. Nothing is changed.
+"""Checks the files of a data directory without changing anything.
 
-Every batch is checked, and what lies beside the log is held against it: indexes, snapshots, leader epochs, checkpoints.
+Every batch is checked, and indexes, snapshots, leader epochs and checkpoints are compared with the log.
 
     directory   a whole data directory
     partition   one partition's folder
     segment     one segment: its batches and its indexes
-    problem     what is wrong
+    problem     a problem that was found
 
-The caller sees to it that nobody writes to the directory meanwhile.
+The caller must ensure that nothing writes to the directory meanwhile.
 
-After a crash some files need not be right, since the next start makes them anew: those beside the log, for the segments
-from the recovery point on. Of these only the log itself is checked, and what the next start would cut off is reported.
+After a crash, the next start rebuilds the indexes and snapshots of the segments from the recovery point on, so those
+need not be correct. Only the log of these segments is checked, and what the next start would cut off is reported.
 """
 
-from storage.check.directory import check_directory
-from storage.check.partition import check_partition
-from storage.check.problem import Problem
+from barnabas.storage.check.directory import check_directory
+from barnabas.storage.check.partition import check_partition
+from barnabas.storage.check.problem import Problem
 
 __all__ = ["Problem", "check_directory", "check_partition"]

@@ -1,19 +1,19 @@
-"""One partition's folder: its segments in their order, its snapshots, and its leaders' epochs."""
+"""Checks a partition's folder: its segments in order, its snapshots, and its leader epochs."""
 
 import os
 from bisect import bisect_right
 from typing import NamedTuple
 
-from protocol.records.batch import BatchHeader
-from storage.check.problem import Problem
-from storage.check.segment import SegmentCheck
-from storage.checkpoints import EpochEntry, read_epochs
-from storage.errors import CorruptFile
-from storage.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP, offset_file, parse_offset_file
-from storage.leader_epochs import LeaderEpochs
-from storage.producer_snapshot import SnapshotEntry, decode_snapshot
-from storage.producer_state import ProducerState
-from storage.properties import read_topic_id
+from barnabas.protocol.records.batch import BatchHeader
+from barnabas.storage.check.problem import Problem
+from barnabas.storage.check.segment import SegmentCheck
+from barnabas.storage.checkpoints import EpochEntry, read_epochs
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP, offset_file, parse_offset_file
+from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.producer_snapshot import SnapshotEntry, decode_snapshot
+from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.properties import read_topic_id
 
 
 class CheckedPartition(NamedTuple):
@@ -22,18 +22,26 @@ class CheckedPartition(NamedTuple):
 
 
 def check_partition(folder: str) -> list[Problem]:
-    """What is wrong with a partition that may be in use, or was when a process crashed; but not the machine."""
+    """The problems of a partition that may be in use, or was in use when the process (not the machine) crashed."""
     return PartitionCheck(folder).run().problems
 
 
 class PartitionCheck:
     def __init__(
-        self, folder: str, *, stopped_in_order: bool = False, recovery_point: int | None = None, deep: bool = False
+        self,
+        folder: str,
+        *,
+        stopped_in_order: bool = False,
+        recovery_point: int | None = None,
+        deep: bool = False,
+        may_have_gaps: bool = True,
     ) -> None:
-        """`recovery_point`: from there on the next start looks at everything again. None: it need not.
+        """`recovery_point`: the next start checks everything from there on. None: it checks nothing.
 
-        After an orderly stop also the indexes of the active segment are complete.
+        After a clean shutdown, the indexes of the active segment are complete too. Only compaction leaves gaps between
+        the offsets of a log.
         """
+        self._may_have_gaps = may_have_gaps
         self._folder = folder
         self._stopped_in_order = stopped_in_order
         self._recovery_point = recovery_point
@@ -61,7 +69,7 @@ class PartitionCheck:
                 self._check_snapshot(end, state)
         if self._epochs and self._epochs[-1].start_offset > next_offset:
             epoch, start_offset = self._epochs[-1]
-            message = f"epoch {epoch} begins at offset {start_offset}, and the log ends at {next_offset}"
+            message = f"epoch {epoch} begins at offset {start_offset}, but the log ends at {next_offset}"
             self._report(LeaderEpochs.path_in(self._folder), None, message)
         return CheckedPartition(self._problems, next_offset)
 
@@ -74,7 +82,7 @@ class PartitionCheck:
             self._report_file(error)
 
     def _find_segments(self) -> list[SegmentCheck]:
-        """The segments as the next start would find them: those that a finished compaction replaces do not count."""
+        """The segments that the next start would use. Those that a finished compaction replaces are left out."""
         found: dict[str, list[int]] = {LOG_SUFFIX: [], LOG_SUFFIX + SWAP: []}
         for name in os.listdir(self._folder):
             parsed = parse_offset_file(name)
@@ -93,7 +101,7 @@ class PartitionCheck:
         return SegmentCheck(self._folder, base_offset, suffix, deep=self._deep)
 
     def _end_offset(self, base_offset: int) -> int:
-        """Where a compacted segment ends that is not in its place yet."""
+        """The end offset of a compacted segment that is not in its place yet."""
         end_offset = base_offset + 1
         for header in self._segment(base_offset, SWAP).walk(base_offset, ProducerState()):
             end_offset = header.next_offset
@@ -104,19 +112,27 @@ class PartitionCheck:
     def _check_segment(self, segment: SegmentCheck, min_offset: int, state: ProducerState, *, is_last: bool) -> int:
         next_offset = max(min_offset, segment.base_offset)
         wrong_epoch = False
+        if segment.base_offset > min_offset:
+            self._report_gap(segment.path, min_offset, segment.base_offset)
         for header in segment.walk(next_offset, state):
+            if header.base_offset > next_offset:
+                self._report_gap(segment.path, next_offset, header.base_offset)
             next_offset = header.next_offset
             if not wrong_epoch and not self._has_right_epoch(header):
                 wrong_epoch = True
                 message = f"the batch at offset {header.base_offset} has epoch {header.partition_leader_epoch}"
-                self._report(LeaderEpochs.path_in(self._folder), None, f"{message}, and the file says another")
+                self._report(LeaderEpochs.path_in(self._folder), None, f"{message}, but the file has another one")
         if not self._is_doubtful(next_offset, is_last):
             segment.check_indexes(complete=segment.is_whole and (self._stopped_in_order or not is_last))
         self._problems += segment.problems
         return next_offset
 
+    def _report_gap(self, path: str, end: int, start: int) -> None:
+        if not self._may_have_gaps:
+            self._report(path, None, f"offset {start} follows offset {end - 1}; the offsets between them are missing")
+
     def _is_doubtful(self, end_offset: int, is_last: bool) -> bool:
-        """Whether the next start will look at the segment again."""
+        """Whether the next start will check the segment."""
         return self._recovery_point is not None and (is_last or end_offset > self._recovery_point)
 
     # -- epochs
@@ -129,12 +145,12 @@ class PartitionCheck:
             self._report_file(error)
         for before, after in zip(self._epochs, self._epochs[1:], strict=False):
             if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
-                message = f"epoch {after.epoch} at offset {after.start_offset} does not follow on epoch {before.epoch}"
+                message = f"epoch {after.epoch} at offset {after.start_offset} does not follow epoch {before.epoch}"
                 self._report(path, None, f"{message} at offset {before.start_offset}")
 
     def _has_right_epoch(self, header: BatchHeader) -> bool:
         after = bisect_right(self._epochs, header.base_offset, key=lambda entry: entry.start_offset)
-        # What came before the first entry was deleted, or is not known.
+        # Records before the first entry were deleted, or their epochs are unknown.
         if after == 0 or self._is_doubtful(header.next_offset, is_last=False):
             return True
         return self._epochs[after - 1].epoch == header.partition_leader_epoch
@@ -156,14 +172,14 @@ class PartitionCheck:
                 continue
             for entry in self._snapshots[parsed[0]]:
                 if entry.last_offset >= parsed[0]:
-                    message = f"producer {entry.producer_id} is said to have written offset {entry.last_offset}"
-                    self._report(path, None, f"{message}, which comes later")
+                    message = f"producer {entry.producer_id} has last offset {entry.last_offset}"
+                    self._report(path, None, f"{message}, which is after the snapshot")
 
     def _check_snapshot(self, offset: int, state: ProducerState) -> None:
-        """The snapshot at this offset, if there is one, held against what the log up to there says.
+        """Compare the snapshot at this offset, if there is one, with the log up to there.
 
-        It may know more producers, of records that are deleted, and fewer, for producers are forgotten. Of the same
-        producer it may know a later batch, if compaction took that away; but not an earlier one.
+        It may have more producers, because their records were deleted, or fewer, because producers expire. For the same
+        producer it may have a later batch, which compaction removed, but not an earlier one.
         """
         known = state.producers
         for entry in self._snapshots.get(offset, []):
@@ -183,6 +199,6 @@ class PartitionCheck:
         self._problems.append(Problem(path, position, message))
 
     def _report_file(self, error: CorruptFile) -> None:
-        """What says itself which file it is about."""
+        """Report an error whose message starts with the file's path."""
         path, _, message = str(error).partition(": ")
         self._report(path, None, message)

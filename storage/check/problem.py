@@ -1,11 +1,11 @@
-"""What is wrong with a file."""
+"""A problem in a file."""
 
 from typing import NamedTuple
 
 
 class Problem(NamedTuple):
     path: str
-    # The byte at which it is wrong, if there is one place.
+    # The byte position, if the problem has one.
     position: int | None
     message: str
 

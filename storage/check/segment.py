@@ -1,4 +1,4 @@
-"""One segment: its batches, and its indexes held against them."""
+"""Checks a segment: its batches, and its indexes against them."""
 
 import mmap
 import os
@@ -7,40 +7,40 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from protocol.records.batch import NO_PRODUCER_ID, BatchHeader, validate_batch
-from protocol.records.compression import compression_type
-from protocol.records.control import ControlType, read_end_transaction_marker
-from protocol.records.errors import RecordsError
-from protocol.records.record import read_records
-from storage.check.problem import Problem
-from storage.file_names import (
+from barnabas.protocol.records.batch import NO_PRODUCER_ID, BatchHeader, validate_batch
+from barnabas.protocol.records.compression import compression_type
+from barnabas.protocol.records.control import ControlType, read_end_transaction_marker
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.protocol.records.record import read_records
+from barnabas.storage.check.problem import Problem
+from barnabas.storage.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     offset_file,
 )
-from storage.indexes.transaction_index import AbortedTransaction
-from storage.producer_state import AppendOrigin, ProducerState, ProducerUpdate
-from storage.segment import MAX_RELATIVE_OFFSET
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.producer_state import AppendOrigin, ProducerState, ProducerUpdate
+from barnabas.storage.segment import MAX_RELATIVE_OFFSET
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 _TRANSACTION_ENTRY: Final = struct.Struct(">hqqqq")
-# Where an index names a place at which the log has nothing.
+# Marks an index entry whose position or offset is not in the log.
 _NOTHING: Final = -2
 
 
 class SegmentCheck:
-    """Walks over the batches of a segment, and knows afterwards all that its indexes may say."""
+    """Walks over the batches of a segment, then checks the indexes against them."""
 
     def __init__(self, folder: str, base_offset: int, suffix: str = "", *, deep: bool = False) -> None:
-        """With `suffix`, a segment whose files' names have one more ending. `deep` reads every record."""
+        """`suffix` is appended to the names of the segment's files. `deep` reads every record."""
         self.folder = folder
         self.base_offset = base_offset
         self.path = offset_file(folder, base_offset, LOG_SUFFIX + suffix)
         self.problems: list[Problem] = []
-        # Whether all of the file is sound batches, and whether there are any.
+        # Whether the whole file consists of valid batches, and whether there are any.
         self.is_whole = True
         self._is_empty = True
         self._suffix = suffix
@@ -49,17 +49,17 @@ class SegmentCheck:
         self._offset_index = self._read_index(OFFSET_INDEX_SUFFIX, _OFFSET_ENTRY)
         self._time_index = self._read_index(TIME_INDEX_SUFFIX, _TIME_ENTRY)
         self._transaction_index = self._read_index(TRANSACTION_INDEX_SUFFIX, _TRANSACTION_ENTRY)
-        # What the log says of the places that the indexes name: the last offset of the batch at a position, and the
-        # latest timestamp up to an offset.
+        # What index entries should say: the last offset of the batch at a position, and the latest timestamp up to an
+        # offset.
         self._last_offsets = {position: _NOTHING for _, position in self._offset_index or ()}
         self._max_timestamps = {base_offset + offset: _NOTHING for _, offset in self._time_index or ()}
         self._max_timestamp = -1
-        # Abort markers by their offset: whose they are, and what they aborted, as far as that is still there.
+        # Abort markers by their offset: their producer, and what they aborted, if that is still in the log.
         self._abort_markers: dict[int, int] = {}
         self._aborted: dict[int, AbortedTransaction] = {}
 
     def walk(self, min_offset: int, state: ProducerState) -> Iterator[BatchHeader]:
-        """The headers of all sound batches, up to the first that is not. The producer state is brought up to date."""
+        """The headers of all batches up to the first invalid one. Updates the producer state."""
         next_offset = max(min_offset, self.base_offset)
         position = 0
         with _mapped(self.path) as data:
@@ -86,9 +86,9 @@ class SegmentCheck:
     def _check_batch(self, data: memoryview, position: int, next_offset: int, state: ProducerState) -> BatchHeader:
         header = validate_batch(data, position)
         if header.base_offset < next_offset:
-            raise RecordsError(f"a batch begins at offset {header.base_offset} where {next_offset} is next")
+            raise RecordsError(f"a batch begins at offset {header.base_offset}, but {next_offset} is next")
         if header.last_offset_delta < 0 or header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
-            raise RecordsError(f"a batch ends at offset {header.last_offset}, out of the segment's reach")
+            raise RecordsError(f"a batch ends at offset {header.last_offset}, beyond the segment's range")
         if not 0 <= header.record_count <= header.last_offset_delta + 1:
             raise RecordsError(f"{header.record_count} records in {header.last_offset_delta + 1} offsets")
         compression_type(header.compression)
@@ -113,7 +113,7 @@ class SegmentCheck:
             self._aborted[aborted.last_offset] = aborted
 
     def check_indexes(self, *, complete: bool) -> None:
-        """Every entry must say what is so. If the indexes are `complete`, nothing that matters may be missing."""
+        """Every entry must be correct. If the indexes are `complete`, no required entry may be missing."""
         complete = complete and not self._is_empty
         self.problems += self._cut_short
         self._check_offset_index(complete)
@@ -129,7 +129,7 @@ class SegmentCheck:
             offset = self.base_offset + relative_offset
             found = self._last_offsets[position]
             if offset <= last_offset or position <= last_position:
-                self._report(path, at, f"offset {offset} at byte {position} does not follow on what is before it")
+                self._report(path, at, f"offset {offset} at byte {position} is out of order")
             elif found == _NOTHING:
                 self._report(path, at, f"no batch begins at byte {position}, where offset {offset} should be")
             elif found != offset:
@@ -145,7 +145,7 @@ class SegmentCheck:
             offset = self.base_offset + relative_offset
             found = self._max_timestamps[offset]
             if timestamp <= last_timestamp or offset <= last_offset:
-                self._report(path, at, f"time {timestamp} at offset {offset} does not follow on what is before it")
+                self._report(path, at, f"time {timestamp} at offset {offset} is out of order")
             elif found == _NOTHING:
                 self._report(path, at, f"no batch ends at offset {offset}, where time {timestamp} should be")
             elif found != timestamp:
@@ -164,7 +164,7 @@ class SegmentCheck:
             if version != 0:
                 self._report(path, at, f"version {version}")
             elif last_offset <= last_marker:
-                self._report(path, at, f"the marker at offset {last_offset} does not follow on the one before it")
+                self._report(path, at, f"the marker at offset {last_offset} is out of order")
             elif self._abort_markers.get(last_offset) != producer_id:
                 self._report(path, at, f"producer {producer_id} aborted nothing at offset {last_offset}")
             # Compaction may have removed the beginning.
@@ -173,14 +173,14 @@ class SegmentCheck:
             last_marker = last_offset
         if complete:
             for aborted in missing.values():
-                message = f"what producer {aborted.producer_id} aborted at offset {aborted.last_offset} is missing"
+                message = f"the abort of producer {aborted.producer_id} at offset {aborted.last_offset} is missing"
                 self._report(path, None, message)
 
     def _index_path(self, suffix: str) -> str:
         return offset_file(self.folder, self.base_offset, suffix + self._suffix)
 
     def _read_index(self, suffix: str, entry: struct.Struct) -> list[tuple[int, ...]] | None:
-        """The entries of an index, None if there is no file."""
+        """The entries of an index; None if there is no file."""
         path = self._index_path(suffix)
         try:
             with open(path, "rb") as file:
@@ -189,7 +189,7 @@ class SegmentCheck:
             return None
         size = len(data) - len(data) % entry.size
         if size < len(data):
-            self._cut_short.append(Problem(path, size, "the last entry is cut short"))
+            self._cut_short.append(Problem(path, size, "the last entry is truncated"))
         return list(entry.iter_unpack(data[:size]))
 
     def _report(self, path: str, position: int | None, message: str) -> None:
@@ -197,7 +197,7 @@ class SegmentCheck:
 
 
 def _numbered(entries: Iterable[tuple[int, ...]] | None, entry: struct.Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Entries with their positions in their file."""
+    """Entries with their positions in the file."""
     return ((number * entry.size, fields) for number, fields in enumerate(entries or ()))
 
 

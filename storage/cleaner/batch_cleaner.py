@@ -1,9 +1,9 @@
-"""What stays of a batch."""
+"""Decides what remains of a batch."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from protocol.records.batch import (
+from barnabas.protocol.records.batch import (
     COMPRESSION_MASK,
     DELETE_HORIZON_FLAG,
     HEADER_SIZE,
@@ -11,18 +11,20 @@ from protocol.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
 )
-from protocol.records.builder import assemble_batch
-from protocol.records.compression import CompressionType, compression_type, decompress
-from protocol.records.control import read_end_transaction_marker
-from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.plan import CleaningPlan
-from storage.cleaner.record_scan import ScannedKeys, record_bounds, scan_keys, shift_timestamp, timestamp_delta
-from storage.cleaner.transactions import CleanedTransactions
-from storage.indexes.transaction_index import AbortedTransaction
+from barnabas.protocol.records.builder import assemble_batch
+from barnabas.protocol.records.compression import CompressionType, compression_type, decompress
+from barnabas.protocol.records.control import read_end_transaction_marker
+from barnabas.protocol.records.record import int64
+from barnabas.storage.cleaner.offset_map import OffsetMap
+from barnabas.storage.cleaner.plan import CleaningPlan
+from barnabas.storage.cleaner.record_scan import ScannedKeys, record_bounds, scan_keys, shift_timestamp, timestamp_delta
+from barnabas.storage.cleaner.transactions import CleanedTransactions
+from barnabas.storage.config import MAX_INT64
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
 
 
 class SourceBatch(NamedTuple):
-    """A batch in a stretch of a file, known to be whole and undamaged."""
+    """A batch in a part of a file, known to be complete and undamaged."""
 
     data: bytes
     position: int
@@ -33,7 +35,7 @@ class SourceBatch(NamedTuple):
         return memoryview(self.data)[self.position : self.position + self.header.size]
 
     def records(self) -> tuple[bytes, int, int]:
-        """The records, uncompressed: bytes, where in them the first one begins, and where the last one ends."""
+        """The uncompressed records: the bytes, where the first record begins, and where the last one ends."""
         header = self.header
         if not header.attributes & COMPRESSION_MASK:
             return self.data, self.position + HEADER_SIZE, self.position + header.size
@@ -49,12 +51,12 @@ class KeptBatch(NamedTuple):
     data: memoryview | bytearray
     max_timestamp: int
     record_count: int
-    # Something of the batch was removed or written anew.
+    # Part of the batch was removed or rewritten.
     is_changed: bool
 
 
 class BatchCleaner:
-    """Fed with the batches of a log in their order."""
+    """Takes the batches of a log in order."""
 
     def __init__(
         self,
@@ -63,14 +65,14 @@ class BatchCleaner:
         aborted: Sequence[AbortedTransaction],
         on_aborted: Callable[[AbortedTransaction], None],
     ) -> None:
-        """`on_aborted` gets the transactions that belong into the index of the segment that is being written."""
+        """`on_aborted` receives the transactions that belong in the index of the segment being written."""
         self._plan = plan
         self._map = offset_map
         self._transactions = CleanedTransactions(aborted)
         self._on_aborted = on_aborted
 
     def clean(self, batch: SourceBatch) -> KeptBatch | None:
-        """What stays of a batch; None if that is nothing at all."""
+        """What remains of a batch; None if nothing does."""
         header = batch.header
         if header.is_control:
             kept = self._clean_control(batch)
@@ -78,19 +80,19 @@ class BatchCleaner:
             kept = None
         else:
             kept = self._clean_data(batch)
-        if kept is None and self._must_leave_a_trace(header):
-            # Of a marker all that it says about its producer is in its record.
+        if kept is None and self._must_keep_header(header):
+            # A marker's record holds what recovery needs to know about the producer.
             return _whole(batch) if header.is_control else _emptied(batch)
         return kept
 
     def _clean_control(self, batch: SourceBatch) -> KeptBatch | None:
         header = batch.header
-        needed_no_more, aborted = self._transactions.on_marker(header, read_end_transaction_marker(batch.view, header))
+        is_obsolete, aborted = self._transactions.on_marker(header, read_end_transaction_marker(batch.view, header))
         if aborted is not None:
             self._on_aborted(aborted)
-        if header.record_count == 0 or (needed_no_more and self._is_past_delete_horizon(header)):
+        if header.record_count == 0 or (is_obsolete and self._is_past_delete_horizon(header)):
             return None
-        if needed_no_more and not header.has_delete_horizon:
+        if is_obsolete and not header.has_delete_horizon:
             return _with_delete_horizon(batch, range(header.record_count), self._delete_horizon)
         return _whole(batch)
 
@@ -100,7 +102,7 @@ class BatchCleaner:
         if base_offset > self._map.latest_offset:
             return _whole(batch)
         if base_offset in self._map.plain_batches:
-            # Every key of this batch is in the map: the offsets alone say what stays.
+            # Every key of this batch is in the map, so the offsets alone determine what remains.
             last = self._map.last_between(base_offset, base_offset + header.last_offset_delta)
             if not last:
                 return None
@@ -115,7 +117,7 @@ class BatchCleaner:
         return _whole(batch) if len(kept) == header.record_count else _with_fewer_records(batch, kept)
 
     def _select(self, batch: SourceBatch) -> tuple[Sequence[int], bool]:
-        """The places of the records that stay, and whether tombstones are among them."""
+        """The indexes of the records to keep, and whether there are tombstones among them."""
         header = batch.header
         keys, offsets, tombstones = batch.scan_keys()
         records = enumerate(zip(map(self._map.offsets.get, keys), offsets, strict=True))
@@ -126,11 +128,11 @@ class BatchCleaner:
             kept = [place for place in kept if place not in tombstones]
         return kept, bool(tombstones) and not set(tombstones).isdisjoint(kept)
 
-    def _must_leave_a_trace(self, header: BatchHeader) -> bool:
-        """Whether the batch's header must stay though its records do not.
+    def _must_keep_header(self, header: BatchHeader) -> bool:
+        """Whether the batch's header must be kept although its records are not.
 
-        The last batch of a producer that is still known says which sequence number comes next; where it has none, its
-        last marker says which epoch it had. The last batch of all says at which offset the log goes on.
+        The last batch of a producer that is still known determines its next sequence number. If there is none, its last
+        marker determines its epoch. The very last batch determines the offset at which the log continues.
         """
         if header.next_offset == self._plan.first_uncleanable_offset:
             return True
@@ -145,7 +147,7 @@ class BatchCleaner:
 
     @property
     def _delete_horizon(self) -> int:
-        return self._plan.now_ms + self._plan.delete_retention_ms
+        return min(self._plan.now_ms + self._plan.delete_retention_ms, MAX_INT64)
 
     def _is_past_delete_horizon(self, header: BatchHeader) -> bool:
         return header.has_delete_horizon and header.base_timestamp <= self._plan.now_ms
@@ -164,7 +166,7 @@ def _with_fewer_records(batch: SourceBatch, kept: Sequence[int]) -> KeptBatch:
 
 
 def _with_delete_horizon(batch: SourceBatch, kept: Sequence[int], delete_horizon: int) -> KeptBatch:
-    """The horizon takes the place of the base timestamp, from which the records' own times are counted."""
+    """The horizon replaces the base timestamp, so the records' timestamp deltas are adjusted."""
     header = batch.header
     data, start, limit = batch.records()
     bounds = record_bounds(data, start, limit, header.record_count)
@@ -178,7 +180,8 @@ def _with_delete_horizon(batch: SourceBatch, kept: Sequence[int], delete_horizon
 def _max_timestamp(header: BatchHeader, data: bytes, bounds: Sequence[int], kept: Sequence[int]) -> int:
     if header.is_log_append_time:
         return header.max_timestamp
-    return header.base_timestamp + max([timestamp_delta(data, bounds[place]) for place in kept])
+    base_timestamp = header.base_timestamp
+    return max([int64(base_timestamp + timestamp_delta(data, bounds[place])) for place in kept])
 
 
 def _rebuilt(header: BatchHeader, records: bytes, count: int, max_timestamp: int) -> KeptBatch:
@@ -189,7 +192,7 @@ def _rebuilt(header: BatchHeader, records: bytes, count: int, max_timestamp: int
 
 
 def _emptied(batch: SourceBatch) -> KeptBatch:
-    """The batch's header alone, with its offsets, its producer and its sequence."""
+    """Only the batch's header, with its offsets, producer and sequence."""
     header = batch.header
     if header.record_count == 0:
         return _whole(batch)

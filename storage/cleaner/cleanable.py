@@ -1,18 +1,18 @@
-"""Which section of a log may be compacted, and whether it is time to."""
+"""Which section of a log may be compacted, and whether it is due."""
 
 from typing import NamedTuple
 
-from storage.log import Log
+from barnabas.storage.log import Log
 
 
 class CleanableSection(NamedTuple):
-    """The dirty section of a log as far as it can be compacted: whole segments, except that it may begin in one."""
+    """The part of a log's dirty section that can be compacted. It may begin within a segment, and ends with one."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
     clean_bytes: int
     cleanable_bytes: int
-    # There are records that `max.compaction.lag.ms` wants compacted by now.
+    # It has records that must be compacted by now because of `max.compaction.lag.ms`.
     is_overdue: bool
 
     @property
@@ -43,9 +43,9 @@ def cleanable_section(log: Log, now_ms: int) -> CleanableSection:
 
 
 def _first_uncleanable_offset(log: Log, first_dirty_offset: int, now_ms: int) -> int:
-    """The base offset of the first segment that is not to be touched.
+    """The base offset of the first segment that must not be compacted.
 
-    Nothing beyond the recovery point is: there, recovery takes a gap between segments for a loss.
+    Nothing beyond the recovery point is compacted, because there recovery treats a gap between segments as data loss.
     """
     active = log.segments.active
     limit = min(log.last_stable_offset, log.recovery_point)
@@ -64,7 +64,7 @@ def _is_overdue(log: Log, first_dirty_offset: int, now_ms: int) -> bool:
     if latest <= 0:
         return False
     for segment in log.segments.from_offset(first_dirty_offset):
-        # Where there is no timestamp there is no age.
+        # A segment without a timestamp has no age.
         if segment is not log.segments.active and 0 < (segment.first_timestamp or 0) < latest:
             return True
     return False

@@ -1,29 +1,29 @@
-"""All that is needed to compact a log, in plain data: it goes to another thread or process."""
+"""Everything that a compaction needs, as plain data for another thread or process."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from storage.cleaner.cleanable import CleanableSection
-from storage.file_names import (
+from barnabas.storage.cleaner.cleanable import CleanableSection
+from barnabas.storage.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from storage.indexes.transaction_index import AbortedTransaction
-from storage.log import Log
-from storage.segment import MAX_RELATIVE_OFFSET, Segment
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.log import Log
+from barnabas.storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 DEDUPE_BUFFER_SIZE: Final = 128 * 1024 * 1024
 
 
 class Source(NamedTuple):
-    """A segment that is compacted. It is closed: its files do not change."""
+    """A segment to compact. It is closed: its files do not change."""
 
     base_offset: int
     end_offset: int
-    # By the files' endings.
+    # By file suffix.
     sizes: dict[str, int]
 
     @property
@@ -32,7 +32,7 @@ class Source(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What is known of a producer: where its last batch ends, if the log still has one, and its epoch."""
+    """A producer's epoch, and where its last batch ends if the log still has one."""
 
     last_data_offset: int | None
     producer_epoch: int
@@ -41,11 +41,11 @@ class LastRecord(NamedTuple):
 @dataclass(frozen=True)
 class CleaningPlan:
     folder: str
-    # From the first segment of the log to the last that may be compacted.
+    # From the first segment of the log to the last one that may be compacted.
     sources: Sequence[Source]
     first_dirty_offset: int
     first_uncleanable_offset: int
-    # Aborted transactions whose markers lie behind the sources; the sources' own indexes have the others.
+    # Aborted transactions whose markers come after the sources; the sources' own indexes have the others.
     aborted_later: Sequence[AbortedTransaction]
     last_records: dict[int, LastRecord]
     now_ms: int
@@ -102,7 +102,7 @@ def _source(segment: Segment, end_offset: int) -> Source:
 
 
 def group_sources(sources: Sequence[Source], segment_bytes: int, segment_index_bytes: int) -> Iterator[list[Source]]:
-    """Neighbours that fit into one segment together: compaction makes segments smaller, and here they grow together."""
+    """Groups of adjacent segments that fit into one: compaction shrinks segments, so they are merged."""
     group: list[Source] = []
     for source in sources:
         if group and (

@@ -1,25 +1,25 @@
-"""Keys and records in the bytes of a batch.
+"""Finds keys and records in the bytes of a batch.
 
-These loops run once or twice for every record that is compacted, so they decode the few bytes they need in place
-instead of calling anything. The format is described in protocol.records.record. What a caller gets may be nonsense
-where records overlap, but never goes unnoticed: the last record must end where the batch does.
+These loops run once or twice per compacted record, so they decode the few bytes they need inline.
+barnabas.protocol.records.record describes the format. Overlapping records may yield nonsense, but that is always
+detected: the last record must end where the batch does.
 """
 
 from typing import NamedTuple
 
-from protocol.records.errors import CorruptRecords
-from protocol.records.record import read_varint, write_varint
+from barnabas.protocol.records.errors import CorruptRecords
+from barnabas.protocol.records.record import int64, read_varint, write_varint
 
 # The zigzag varint of -1, which as a length means null.
 _NULL = 1
 
 
 class ScannedKeys(NamedTuple):
-    """One key and one offset for each record, in their order."""
+    """One key and one offset per record, in order."""
 
     keys: list[bytes | None]
     offsets: list[int]
-    # Places of the records that have no value.
+    # The indexes of records without a value.
     tombstones: list[int]
 
 
@@ -30,7 +30,7 @@ def scan_keys(data: bytes, position: int, limit: int, count: int, base_offset: i
     tombstones: list[int] = []
     try:
         for _ in range(count):
-            # The length of the record; behind it, one byte of attributes.
+            # The length of the record, followed by one byte of attributes.
             byte = data[position]
             if byte < 0x80:
                 end = position + 1 + (byte >> 1)
@@ -80,7 +80,7 @@ def scan_keys(data: bytes, position: int, limit: int, count: int, base_offset: i
             if data[position] == _NULL:
                 tombstones.append(len(keys) - 1)
             if position >= end:
-                raise CorruptRecords("a key that is longer than its record")
+                raise CorruptRecords("a key is longer than its record")
             position = end
     except IndexError:
         raise CorruptRecords("a record is cut short") from None
@@ -89,7 +89,7 @@ def scan_keys(data: bytes, position: int, limit: int, count: int, base_offset: i
 
 
 def record_bounds(data: bytes, position: int, limit: int, count: int) -> list[int]:
-    """Where each of the records begins, and where the last one ends."""
+    """Where each record begins, and where the last one ends."""
     bounds = []
     try:
         for _ in range(count):
@@ -103,6 +103,8 @@ def record_bounds(data: bytes, position: int, limit: int, count: int) -> list[in
                     position += 2 + ((byte & 0x7F | second << 7) >> 1)
                 else:
                     length, position = read_varint(data, position)
+                    if length < 0:
+                        raise CorruptRecords(f"a record of {length} bytes")
                     position += length
     except IndexError:
         raise CorruptRecords("a record is cut short") from None
@@ -124,11 +126,11 @@ def timestamp_delta(data: bytes, start: int) -> int:
 
 
 def shift_timestamp(data: bytes, start: int, end: int, shift: int) -> bytearray:
-    """The record between `start` and `end`, its timestamp delta larger by `shift`."""
+    """The record between `start` and `end`, with `shift` added to its timestamp delta."""
     _, position = read_varint(data, start)
     delta, after = read_varint(data, position + 1)
     body = bytearray(data[position : position + 1])
-    write_varint(body, delta + shift)
+    write_varint(body, int64(delta + shift))
     body += data[after:end]
     record = bytearray()
     write_varint(record, len(body))

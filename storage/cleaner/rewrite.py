@@ -1,7 +1,7 @@
 """The work itself: closed segments in, compacted segments out.
 
-It touches nothing but files: those of the sources, which do not change, and new ones of its own beside them, whose
-names end in `.cleaned`. If a source has gone meanwhile, the work ends with CleaningAborted.
+It only touches files: those of the sources, which do not change, and new ones beside them, whose names end in
+`.cleaned`. If a source disappears meanwhile, the work ends with CleaningAborted.
 """
 
 import contextlib
@@ -10,16 +10,16 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from protocol.records.batch import BATCH_LENGTH_POSITION, HEADER_SIZE, LENGTH_OVERHEAD, validate_batch
-from protocol.records.control import read_end_transaction_marker
-from protocol.records.errors import CorruptRecords
-from storage.cleaner.batch_cleaner import BatchCleaner, KeptBatch, SourceBatch
-from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.pace import Pace
-from storage.cleaner.plan import CleaningPlan, Source, group_sources
-from storage.cleaner.transactions import CleanedTransactions
-from storage.errors import CleaningAborted
-from storage.file_names import (
+from barnabas.protocol.records.batch import BATCH_LENGTH_POSITION, HEADER_SIZE, LENGTH_OVERHEAD, validate_batch
+from barnabas.protocol.records.control import read_end_transaction_marker
+from barnabas.protocol.records.errors import CorruptRecords
+from barnabas.storage.cleaner.batch_cleaner import BatchCleaner, KeptBatch, SourceBatch
+from barnabas.storage.cleaner.offset_map import OffsetMap
+from barnabas.storage.cleaner.pace import Pace
+from barnabas.storage.cleaner.plan import CleaningPlan, Source, group_sources
+from barnabas.storage.cleaner.transactions import CleanedTransactions
+from barnabas.storage.errors import CleaningAborted
+from barnabas.storage.file_names import (
     CLEANED,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -27,24 +27,24 @@ from storage.file_names import (
     TRANSACTION_INDEX_SUFFIX,
     offset_file,
 )
-from storage.filesystem import Buffer, FileSystem
-from storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
-from storage.open_files import Handle, OpenFiles
-from storage.segment import AppendedBatch, Segment
+from barnabas.storage.filesystem import Buffer, FileSystem
+from barnabas.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from barnabas.storage.open_files import Handle, OpenFiles
+from barnabas.storage.segment import AppendedBatch, Segment
 
-# How much is read and written at a time.
-_STRETCH: Final = 1024 * 1024
+# The size of reads and writes.
+_CHUNK_BYTES: Final = 1024 * 1024
 
 _unpack_batch_length = struct.Struct(">i").unpack_from
 
 
 class CleanedSegment(NamedTuple):
-    """A compacted segment, complete and synced under names that end in `.cleaned`."""
+    """A compacted segment, complete and synced, under names that end in `.cleaned`."""
 
     base_offset: int
-    # By the files' endings.
+    # By file suffix.
     sizes: dict[str, int]
-    # The base offsets of the segments it was made of.
+    # The base offsets of its source segments.
     replaces: Sequence[int]
 
 
@@ -58,7 +58,7 @@ class CleaningStats(NamedTuple):
 
 
 def clean(plan: CleaningPlan, pace: Pace, file_system: FileSystem) -> Iterator[CleanedSegment | CleaningStats]:
-    """Compact segment by segment. What stays as it was is left out. The last thing that comes are the statistics."""
+    """Compact segment by segment. Unchanged segments are not yielded. The statistics come last."""
     try:
         yield from _Rewriter(plan, pace, file_system).run()
     except FileNotFoundError as error:
@@ -92,7 +92,7 @@ class _Rewriter:
         yield CleaningStats(end_offset, self._records_read, self._records_kept, self._bytes_read, self._bytes_written)
 
     def _read_aborted(self) -> list[AbortedTransaction]:
-        """The aborted transactions whose markers lie in the sources."""
+        """The aborted transactions whose markers are in the sources."""
         aborted: list[AbortedTransaction] = []
         for source in self._plan.sources:
             size = source.sizes[TRANSACTION_INDEX_SUFFIX]
@@ -127,15 +127,15 @@ class _Rewriter:
         return offset_map
 
     def _read_batches(self, source: Source) -> Iterator[SourceBatch]:
-        """The batches of a segment, each checked against its checksum."""
+        """The batches of a segment. Each checksum is verified."""
         handle = Handle(self._file_system, offset_file(self._plan.folder, source.base_offset, LOG_SUFFIX))
         position = 0
-        wanted = _STRETCH
+        wanted = _CHUNK_BYTES
         while position < source.size:
             remaining = source.size - position
             data = os.pread(handle.fd, min(wanted, remaining), position)
             if len(data) < min(wanted, remaining):
-                raise CleaningAborted(f"segment {source.base_offset} was cut off")
+                raise CleaningAborted(f"segment {source.base_offset} was truncated")
             view = memoryview(data)
             at = size = 0
             while at + HEADER_SIZE <= len(data):
@@ -144,10 +144,10 @@ class _Rewriter:
                     break
                 yield SourceBatch(data, at, validate_batch(view, at))
                 at += size
-            wanted = _STRETCH
+            wanted = _CHUNK_BYTES
             if at == 0:
                 if not len(data) < size <= remaining:
-                    raise CorruptRecords(f"no whole batch at byte {position} of segment {source.base_offset}")
+                    raise CorruptRecords(f"no complete batch at byte {position} of segment {source.base_offset}")
                 wanted = size
             position += at
             self._bytes_read += at
@@ -156,7 +156,7 @@ class _Rewriter:
     def _clean_group(
         self, group: Sequence[Source], batch_cleaner: BatchCleaner, aborted: list[AbortedTransaction]
     ) -> CleanedSegment | None:
-        """One segment made of several; None if there is one only and it stays as it is."""
+        """Merge several segments into one. None if there is only one and it does not change."""
         base_offset = group[0].base_offset
         segment = Segment.create(self._plan.folder, base_offset, self._open_files, suffix=CLEANED)
         try:
@@ -188,7 +188,7 @@ class _Rewriter:
         return CleanedSegment(base_offset, sizes, [source.base_offset for source in group])
 
     def _sync(self, segment: Segment, last: Source) -> None:
-        """Bring the files to disk, and keep the time of the last write, by which records without timestamps age."""
+        """Sync the files, and keep the time of the last write, which is the age of records without timestamps."""
         written = os.stat(offset_file(self._plan.folder, last.base_offset, LOG_SUFFIX)).st_mtime_ns
         os.utime(segment.handle.fd, ns=(written, written))
         handles = [segment.handle]
@@ -199,7 +199,7 @@ class _Rewriter:
 
 
 class _SegmentWriter:
-    """Gathers batches, and appends many of them to a segment at a time."""
+    """Collects batches, and appends many of them to a segment at a time."""
 
     def __init__(self, segment: Segment, index_interval_bytes: int, pace: Pace) -> None:
         self.records = 0
@@ -220,7 +220,7 @@ class _SegmentWriter:
         self._buffers.append(kept.data)
         self._batches.append((batch.header.last_offset, kept.max_timestamp, len(kept.data)))
         self._size += len(kept.data)
-        if self._size >= _STRETCH:
+        if self._size >= _CHUNK_BYTES:
             self.flush()
 
     def flush(self) -> None:

@@ -1,27 +1,27 @@
-"""Which batches belong to aborted transactions, and which markers have nothing left to say.
+"""Finds the batches of aborted transactions, and the markers that are obsolete.
 
-Fed with the batches of a log in their order, all of them below the last stable offset: every transaction in sight has
-come to its end, and which ones were aborted is known beforehand.
+It takes the batches of a log in order. All of them are below the last stable offset, so every transaction has ended,
+and it is known beforehand which ones were aborted.
 """
 
 from collections.abc import Iterable
 
-from protocol.records.batch import TRANSACTIONAL_FLAG, BatchHeader
-from protocol.records.control import ControlType, EndTransactionMarker
-from storage.indexes.transaction_index import AbortedTransaction
+from barnabas.protocol.records.batch import TRANSACTIONAL_FLAG, BatchHeader
+from barnabas.protocol.records.control import ControlType, EndTransactionMarker
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        # The last begins first.
+        # In reverse order, so that the next one to begin is at the end.
         self._to_come = sorted(aborted, key=lambda transaction: -transaction.first_offset)
-        # Transactions under way, by producer id.
+        # Open transactions, by producer id.
         self._aborted: dict[int, AbortedTransaction] = {}
-        # The producers that have had a batch in their transaction under way.
+        # The producers that have a batch in their open transaction.
         self._seen: set[int] = set()
 
     def on_data(self, header: BatchHeader) -> bool:
-        """Take note of a batch of records, and say whether it was aborted."""
+        """Process a batch of records, and return whether it was aborted."""
         if not header.attributes & TRANSACTIONAL_FLAG:
             return False
         self._begin_up_to(header.last_offset)
@@ -33,10 +33,10 @@ class CleanedTransactions:
     def on_marker(
         self, header: BatchHeader, marker: EndTransactionMarker | None
     ) -> tuple[bool, AbortedTransaction | None]:
-        """Take note of a control batch.
+        """Process a control batch.
 
-        Says whether it is needed no more, because nothing of its transaction was met, and which aborted transaction
-        readers must still be told of.
+        Returns whether it is obsolete, because no batch of its transaction is left, and the aborted transaction that
+        readers must still know about.
         """
         self._begin_up_to(header.last_offset)
         if marker is None:

@@ -1,11 +1,13 @@
-"""Where the work of a compaction is done: on the thread that asks for it, or in a process of its own.
+"""Where a compaction runs: on the calling thread, or in a separate process.
 
-In pure Python the work keeps the interpreter busy: on a thread beside the broker's it cost the broker most of its
-requests, in a process of its own nothing but what the machine has to share. That process ends with the broker's: it
-notices when the pipe that it got its plan from is closed.
+The work is pure Python and keeps the interpreter busy. On a thread of the broker it cost the broker most of its
+throughput. A separate process only competes for the machine.
 
-    here      on whatever thread asks; for tests, and where there can be no other process
+    here      on the calling thread; for tests, and where no other process is possible
     in_child  in another process
+
+The process ends when the broker does: it notices that the pipe that brought its plan is closed. Its output goes to the
+broker, which logs it if the process fails. So nothing reaches a terminal, even after kill -9 of the broker.
 """
 
 import contextlib
@@ -17,25 +19,29 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from storage.cleaner.pace import Pace
-from storage.cleaner.plan import CleaningPlan
-from storage.cleaner.rewrite import CleanedSegment, CleaningStats, clean
-from storage.errors import CleaningAborted
-from storage.file_names import CLEANED
-from storage.filesystem import FileSystem
+import barnabas
+from barnabas.storage.cleaner.pace import Pace
+from barnabas.storage.cleaner.plan import CleaningPlan
+from barnabas.storage.cleaner.rewrite import CleanedSegment, CleaningStats, clean
+from barnabas.storage.errors import CleaningAborted
+from barnabas.storage.file_names import CLEANED
+from barnabas.storage.filesystem import FileSystem
 
-# Clients come first.
+# Serving clients has priority.
 _LOWER_PRIORITY: Final = 10
+
+# The program of the process. The standard library comes before the folders that the broker imports from.
+_PROGRAM: Final = f"import sys; sys.path += sys.argv[1:]; from {__name__} import main; main()"
 
 
 class Work(Protocol):
-    """What compacts a log according to a plan."""
+    """Compacts a log according to a plan."""
 
     def next(self) -> CleanedSegment | CleaningStats:
-        """Do the next part. It takes long; any thread will do, one at a time. The last part are the statistics."""
+        """Do the next part, which takes long. Any thread may call this, one at a time. The statistics come last."""
 
     def stop(self) -> None:
-        """Let the part that is being done end soon, with CleaningAborted. On any thread."""
+        """Make the current part end soon, with CleaningAborted. May be called on any thread."""
 
 
 StartWork = Callable[[CleaningPlan, float, FileSystem], Work]
@@ -46,7 +52,7 @@ def here(plan: CleaningPlan, bytes_per_second: float, file_system: FileSystem) -
 
 
 def in_child(plan: CleaningPlan, bytes_per_second: float, file_system: FileSystem) -> Work:
-    """The file system is the real one: no other can be in two processes."""
+    """Always uses the real file system, because a substitute cannot be shared between processes."""
     return _WorkInChild(plan, bytes_per_second)
 
 
@@ -89,10 +95,10 @@ class _WorkInChild:
 
     def _start(self) -> subprocess.Popen[bytes]:
         process = self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            child_command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
         if self._stopped:
@@ -109,14 +115,19 @@ class _WorkInChild:
         try:
             part: CleanedSegment | CleaningStats | BaseException = pickle.load(process.stdout)
         except (EOFError, pickle.UnpicklingError):
-            raise CleaningAborted("told to stop" if self._stopped else "the process ended too early") from None
+            if self._stopped:
+                raise CleaningAborted("stopped") from None
+            printed = self._end().decode(errors="replace").strip()
+            raise ChildProcessError(f"the process exited with {process.returncode}: {printed or 'no output'}") from None
         return part
 
-    def _end(self) -> None:
+    def _end(self) -> bytes:
+        """End the process if it exists, and return its stderr."""
         process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
+        if process is None:
+            return b""
+        process.kill()
+        return process.communicate()[1]
 
     def _remove_leftovers(self) -> None:
         with contextlib.suppress(OSError):
@@ -125,8 +136,27 @@ class _WorkInChild:
                     os.unlink(os.path.join(self._plan.folder, name))
 
 
-def _main() -> None:
-    """The process: a plan comes in, parts go out."""
+def child_command() -> list[str]:
+    """The command that starts the process.
+
+    It is isolated (-I): neither environment variables nor the current directory affect what it imports. It imports from
+    the same folders as this process, so that it runs the same code, but from the current directory only if this package
+    is there.
+    """
+    own = os.path.dirname(os.path.dirname(barnabas.__file__))
+    folders = [folder for folder in sys.path if _same(folder, own) or not _same(folder, os.curdir)]
+    return [sys.executable, "-I", "-S", "-c", _PROGRAM, *filter(None, folders)]
+
+
+def _same(folder: str, other: str) -> bool:
+    try:
+        return os.path.samefile(folder, other)
+    except OSError:  # the path may not exist
+        return False
+
+
+def main() -> None:
+    """The program of the process: reads a plan from stdin and writes the parts to stdout."""
     os.nice(_LOWER_PRIORITY)
     plan, bytes_per_second = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_the_broker, daemon=True).start()
@@ -143,10 +173,6 @@ def _send(part: object) -> None:
 
 
 def _end_with_the_broker() -> None:
-    # Nothing more comes; this returns when the other end is closed.
+    # The broker sends nothing more, so this returns when it closes its end.
     sys.stdin.buffer.read()
     os._exit(1)
-
-
-if __name__ == "__main__":
-    _main()

@@ -1,1 +1,1 @@
-"""The index files beside a segment: offsets to positions, times to offsets, and aborted transactions."""
+"""The index files of a segment: offsets to positions, times to offsets, and aborted transactions."""

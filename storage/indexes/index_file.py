@@ -1,33 +1,33 @@
-"""What the three kinds of index have in common: a file of entries of one size, sorted, that only grows at its end.
+"""What the three kinds of index have in common: a sorted file of fixed-size entries that only grows at its end.
 
-While its segment is the active one, an index grows in memory and is written out when the segment is flushed, rolled or
-closed: after a crash it is rebuilt from the log in any case. At other times it is mapped into memory, on need.
+While its segment is active, an index grows in memory and is written when the segment is flushed, rolled or closed;
+after a crash it is rebuilt from the log anyway. Otherwise it is mapped into memory on demand.
 """
 
 import mmap
 from typing import ClassVar, Final
 
-from storage.errors import CorruptFile
-from storage.open_files import MappedHandle, OpenFiles
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.open_files import MappedHandle, OpenFiles
 
 _NO_FILE: Final = -1
 
 
 class IndexFile:
     ENTRY_SIZE: ClassVar[int]
-    # Whether there is a file when there are no entries.
+    # Whether an index without entries has a file.
     EXISTS_EMPTY: ClassVar[bool] = True
 
     __slots__ = ("_growing", "_handle", "_open_files", "_saved", "base_offset", "path", "size", "synced")
 
     def __init__(self, path: str, base_offset: int, open_files: OpenFiles, size: int | None = None) -> None:
-        """`size` is that of the file, None if there is none."""
+        """`size` is the file's size; None if there is no file."""
         self.path = path
         self.base_offset = base_offset
         self.size = size or 0
         self._open_files = open_files
         self._handle: MappedHandle | None = None
-        # All entries, while the index grows; the file holds the first `_saved` bytes of them.
+        # All entries while the index grows. The file holds the first `_saved` bytes.
         self._growing: bytearray | None = bytearray() if size is None else None
         self._saved = _NO_FILE if size is None else size
         self.synced = True
@@ -54,7 +54,7 @@ class IndexFile:
         return handle.data
 
     def contents(self) -> bytes:
-        """All entries, as the file has them or will have them."""
+        """All entries, as encoded in the file."""
         return bytes(self._data()[: self.size]) if self.size else b""
 
     def give_up_idle_handle(self) -> bool:
@@ -90,7 +90,7 @@ class IndexFile:
             self._cut_file(size)
 
     def reset(self) -> None:
-        """Drop all entries, whatever the file holds: it is to be built anew."""
+        """Start over without entries, whatever the file holds, for a rebuild."""
         self.drop_handle()
         self._growing = bytearray()
         self.size = 0
@@ -109,7 +109,7 @@ class IndexFile:
         self.synced = False
 
     def save(self) -> None:
-        """Bring the file up to date. It is not synced."""
+        """Write new entries to the file, without syncing it."""
         growing = self._growing
         if growing is None or self._saved == self.size or (not growing and not self.EXISTS_EMPTY):
             return
@@ -125,7 +125,7 @@ class IndexFile:
         self.synced = False
 
     def become_inactive(self) -> None:
-        """Nothing more will be appended: write the file and drop the copy in memory."""
+        """No more entries will be added: write the file and drop the copy in memory."""
         self.save()
         if self.has_file:
             self._growing = None

@@ -1,13 +1,13 @@
-"""The time index of a segment, `.timeindex`: from which offset to begin looking for a time.
+"""The time index of a segment, `.timeindex`: the offset at which to begin looking for a time.
 
 An entry has 12 bytes: a timestamp (int64) and an offset relative to the segment's base offset (int32). It says that up
-to this offset no record is later than this timestamp. Timestamps only rise from entry to entry.
+to this offset no record is later than this timestamp. Timestamps ascend from entry to entry.
 """
 
 import struct
 from typing import Final
 
-from storage.indexes.index_file import IndexFile
+from barnabas.storage.indexes.index_file import IndexFile
 
 _ENTRY: Final = struct.Struct(">qi")
 _TIMESTAMP: Final = struct.Struct(">q")
@@ -19,7 +19,7 @@ class TimeIndex(IndexFile):
     __slots__ = ()
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, unless the last one says as much already."""
+        """Add an entry, unless the last one already covers it."""
         if timestamp > self.last()[0]:
             self._append_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
 
@@ -31,7 +31,7 @@ class TimeIndex(IndexFile):
         return timestamp, self.base_offset + relative_offset
 
     def lookup(self, timestamp: int) -> int:
-        """The largest offset known before which all records are earlier than `timestamp`."""
+        """The largest known offset before which all records are earlier than `timestamp`."""
         if timestamp < 0:
             return self.base_offset
         wanted = _TIMESTAMP.pack(timestamp)
@@ -47,7 +47,7 @@ class TimeIndex(IndexFile):
         return self.base_offset + int(_ENTRY.unpack_from(data, (low - 1) * 12)[1]) if low else self.base_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries of `offset` and later."""
+        """Drop the entries for `offset` and later."""
         data = self._data()
         entries = self.entries
         while entries and self.base_offset + _ENTRY.unpack_from(data, (entries - 1) * 12)[1] >= offset:

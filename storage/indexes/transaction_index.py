@@ -1,4 +1,4 @@
-"""The aborted transactions of a segment, `.txnindex`: those whose abort marker lies in it.
+"""The aborted transactions of a segment, `.txnindex`: those whose abort marker is in it.
 
 An entry has 34 bytes: version int16 = 0, producer id, first offset, last offset (the marker's) and the last stable
 offset after the abort (int64 each). There is no file as long as there are no entries.
@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from storage.errors import CorruptFile
-from storage.indexes.index_file import IndexFile
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.indexes.index_file import IndexFile
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _LAST_OFFSET: Final = struct.Struct(">q")
@@ -33,6 +33,13 @@ class TransactionIndex(IndexFile):
     def append(self, aborted: AbortedTransaction) -> None:
         self._append_entry(_ENTRY.pack(_VERSION, *aborted))
 
+    def last_offset(self) -> int | None:
+        """The offset of the last marker; None if there is none, or if an entry is damaged."""
+        if not self.size:
+            return None
+        version, _, _, last_offset, _ = _ENTRY.unpack_from(self._data(), self.size - self.ENTRY_SIZE)
+        return last_offset if version == _VERSION else None
+
     def __iter__(self) -> Iterator[AbortedTransaction]:
         return self._from(0)
 
@@ -45,10 +52,9 @@ class TransactionIndex(IndexFile):
             yield AbortedTransaction(*fields)
 
     def collect(self, first_offset: int, end_offset: int, into: list[AbortedTransaction]) -> bool:
-        """Gather the aborted transactions that touch [first_offset, end_offset).
+        """Collect the aborted transactions that overlap [first_offset, end_offset).
 
-        True if no later segment can know more of them: their markers would lie behind a last stable offset that is
-        already past the end.
+        Returns True if later segments cannot have more of them, because a last stable offset was already past the end.
         """
         for aborted in self._from(self._first_ending_at(first_offset)):
             if aborted.first_offset < end_offset:
@@ -58,7 +64,7 @@ class TransactionIndex(IndexFile):
         return False
 
     def _first_ending_at(self, offset: int) -> int:
-        """The number of the first entry whose marker is at `offset` or later; entries are in the order of markers."""
+        """The index of the first entry whose marker is at `offset` or later. Entries are ordered by marker."""
         data = self._data() if self.size else b""
         low, high = 0, self.entries
         while low < high:

@@ -15,6 +15,8 @@ from kafka import KafkaProducer
 
 from barnabas import Barnabas, BarnabasError, BrokerFailed, ControlFailed
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 @pytest.fixture
 def broker(kafka_broker):
@@ -23,7 +25,7 @@ def broker(kafka_broker):
 
 
 def gone(pid):
-    """Whether a process has ended; one that nobody has waited for yet counts."""
+    """Whether a process has ended; a zombie counts as ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -54,6 +56,14 @@ def test_it_is_ready_when_the_block_begins_and_gone_when_it_ends():
         _ = broker.pid
 
 
+def test_its_repr_has_its_address():
+    broker = Barnabas()
+    assert repr(broker) == "<Barnabas, not started>"
+    with broker:
+        assert repr(broker) == f"<Barnabas {broker.bootstrap_servers}>"
+    assert repr(broker) == f"<Barnabas {broker.bootstrap_servers}, not running>"
+
+
 async def test_async_with_does_not_block_the_loop():
     ticks = 0
 
@@ -80,7 +90,7 @@ def test_settings_may_be_given_by_kafkas_names_or_with_underscores():
     }
 
 
-def test_a_setting_that_nobody_knows_is_said_before_anything_starts():
+def test_an_unknown_setting_is_reported_before_anything_starts():
     with pytest.raises(BrokerFailed, match=r"no\.such\.setting"):
         Barnabas(no_such_setting=1).start()
 
@@ -91,7 +101,7 @@ def test_before_it_is_started_it_says_so():
         _ = broker.bootstrap_servers
     with pytest.raises(BrokerFailed, match="not running"):
         broker.kill()
-    broker.stop()  # which is no mistake
+    broker.stop()  # which is not an error
 
 
 def test_killed_and_restarted_it_has_the_same_data_at_the_same_address():
@@ -105,22 +115,22 @@ def test_killed_and_restarted_it_has_the_same_data_at_the_same_address():
         broker.restart()
         assert (broker.bootstrap_servers, broker.control.url) == (address, control)
         assert producer.send(topic, b"b").get(30).offset == 1
-        broker.restart()  # in order this time
+        broker.restart()  # cleanly this time
         assert broker.state["topics"]["t"]["partitions"][0]["log_end_offset"] == 2
-        with pytest.raises(BarnabasError, match="running already"):
+        with pytest.raises(BarnabasError, match="already running"):
             broker.start()
         producer.close()
 
 
-def test_a_broker_that_ended_is_told_with_its_end():
+def test_a_broker_that_ended_is_reported_with_the_end_of_its_log():
     with Barnabas() as broker:
         os.kill(broker.pid, signal.SIGKILL)
         broker._process.wait(60)
-        with pytest.raises(BrokerFailed, match=r"ended with -9. It logged:\n.*listening"):
+        with pytest.raises(BrokerFailed, match=r"(?s)ended with -9. It logged:\n.*started"):
             _ = broker.state
 
 
-def test_a_fault_that_a_restart_took_along_is_no_trouble(broker):
+def test_a_fault_may_be_gone_before_its_block_ends(broker):
     with broker.faults.add(api="Produce", delay_ms=1) as fault:
         broker.reset()
     assert fault.hits == 0
@@ -172,7 +182,7 @@ def test_the_state_has_groups_transactions_producers_and_connections(broker):
     state = broker.state
     assert {"topic": topic, "partition": 0}.items() <= state["producers"][0].items()
     assert "it" in {each["client_id"] for each in state["connections"]}
-    assert (state["groups"], state["transactions"]) == ({}, {})
+    assert (state["groups"], state["transactions"], state["set_aside"]) == ({}, {}, [])
     assert broker.control.call("GET", "/state/producers") == state["producers"]
     producer.close()
 
@@ -208,22 +218,67 @@ def test_a_process_that_was_forked_from_the_test_leaves_the_broker_alone(broker)
     assert broker.state["topics"] == {}
 
 
-def test_ctrl_c_is_for_the_tests_and_not_for_the_broker(broker):
-    assert os.getpgid(broker.pid) != os.getpgid(0)
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-    assert broker.running
+INTERRUPTED = """
+import os, signal
+from barnabas import Barnabas
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with Barnabas() as broker:
+    try:
+        os.killpg(0, signal.SIGINT)
+        signal.pause()
+    except KeyboardInterrupt:
+        print(broker.state["topics"])
+"""
 
 
-def test_packages_of_the_same_name_in_the_users_project_do_not_matter(tmp_path):
-    for name in ("broker", "protocol", "storage"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not meant')")
-    program = "from barnabas import Barnabas\nwith Barnabas() as b: print(b.state['topics'])"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+def test_ctrl_c_is_for_the_tests_and_not_for_the_broker():
+    """A terminal sends it to all processes of a group."""
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", INTERRUPTED], start_new_session=True, capture_output=True, text=True, timeout=120
     )
+    assert (done.stdout.strip(), done.stderr) == ("{}", "")
+
+
+PRINTS_ITS_TOPICS = "from barnabas import Barnabas\nwith Barnabas() as broker: print(broker.state['topics'])"
+
+
+def not_meant(folder, *names):
+    for name in names:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("raise RuntimeError('not meant')")
+
+
+def test_packages_of_the_users_project_on_the_path_do_not_matter(tmp_path):
+    not_meant(tmp_path, "broker", "pipeline", "protocol", "storage", "tests", "client", "command", "control", "errors")
+    done = subprocess.run(
+        [sys.executable, "-c", PRINTS_ITS_TOPICS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("{}", "")
+
+
+def test_the_broker_imports_its_dependencies_and_not_modules_of_the_users_project(tmp_path):
+    not_meant(tmp_path, "cramjam", "crc32c", "re2", "structlog", "uvloop")
+    (tmp_path / "structlog.py").write_text("raise RuntimeError('not meant')")
+    done = subprocess.run(
+        [sys.executable, "-c", PRINTS_ITS_TOPICS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("{}", "")
+
+
+def test_the_broker_imports_nothing_from_the_current_directory(tmp_path):
+    """Nor does the user's process here, as with the bare `pytest`: its path begins with the folder of the script."""
+    not_meant(tmp_path, "asyncio", "barnabas", "pickle", "sqlite3", "storage", "structlog", "uvloop")
+    command = [sys.executable, "-P", "-c", PRINTS_ITS_TOPICS]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.stdout.strip(), done.stderr) == ("{}", "")
 
 

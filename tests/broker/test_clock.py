@@ -1,7 +1,8 @@
 import asyncio
 import time
 
-from broker.clock import SystemClock
+from barnabas.broker.clock import Every, SystemClock
+from tests.support.manual_clock import ManualClock
 
 
 async def test_wall_time_is_in_milliseconds_since_1970():
@@ -33,3 +34,11 @@ async def test_a_timer_that_was_cancelled_does_not_call_back():
     clock.call_later(0.002, later.set)
     await later.wait()
     assert calls == []
+
+
+def test_a_check_that_is_to_run_all_the_time_lets_some_of_it_pass():
+    clock = ManualClock()
+    runs = []
+    Every(clock, lambda: 0, lambda: runs.append(clock.monotonic())).start()
+    clock.advance(0.01)
+    assert 1 <= len(runs) <= 10

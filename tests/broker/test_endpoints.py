@@ -1,12 +1,12 @@
-"""Which address a client is told: the advertised one, or else the one by which it came."""
+"""Which address a client gets: the advertised one, or else the one that it connected to."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.controller.images import BrokerImage, Endpoint
-from broker.endpoints import BrokerEndpoint, endpoints_for
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.controller.images import BrokerImage, Endpoint
+from barnabas.broker.endpoints import BrokerEndpoint, endpoints_for
 
 
 def broker(*images: BrokerImage, node_id: int = 0):
@@ -30,11 +30,11 @@ OTHER = BrokerImage(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.7", "::1"])
-def test_by_default_a_client_is_told_the_address_by_which_it_came(host):
+def test_by_default_a_client_gets_the_address_that_it_connected_to(host):
     assert endpoints_for(broker(OWN), came_by(host, 9092)) == [BrokerEndpoint(0, host, 9092, "r1")]
 
 
-def test_an_advertised_address_is_told_to_everyone():
+def test_every_client_gets_the_advertised_address():
     connection = came_by("127.0.0.1", 9092, advertised_listeners="PLAINTEXT://broker.example:19092")
     assert endpoints_for(broker(OWN), connection) == [BrokerEndpoint(0, "broker.example", 19092, "r1")]
 
@@ -62,11 +62,11 @@ def test_a_listener_that_advertises_nothing_is_told_as_it_was_reached_although_a
     assert endpoints_for(broker(OWN), connection) == [BrokerEndpoint(0, "192.0.2.7", 9093, "r1")]
 
 
-def test_other_brokers_are_told_by_their_endpoint_of_the_same_listener():
+def test_other_brokers_are_listed_with_their_endpoint_of_the_same_listener():
     found = endpoints_for(broker(OWN, OTHER), came_by("127.0.0.1", 9092))
     assert found == [BrokerEndpoint(0, "127.0.0.1", 9092, "r1"), BrokerEndpoint(1, "outside", 9093, "r2")]
 
 
-def test_a_broker_without_such_a_listener_is_not_told():
+def test_a_broker_without_that_listener_is_left_out():
     other = BrokerImage(1, (Endpoint("INSIDE", "PLAINTEXT", "inside", 9092),))
     assert [endpoint.broker_id for endpoint in endpoints_for(broker(OWN, other), came_by("127.0.0.1", 9092))] == [0]

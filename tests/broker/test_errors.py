@@ -1,9 +1,9 @@
 import pytest
 
-from broker.errors import error_code_of
-from protocol.errors import ErrorCode
-from protocol.records import errors as records
-from storage import errors as storage
+from barnabas.broker.errors import error_code_of
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records import errors as records
+from barnabas.storage import errors as storage
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from storage import errors as storage
         (records.NotOneBatch(), ErrorCode.INVALID_RECORD),
         (records.UnsupportedMagic(), ErrorCode.INVALID_RECORD),
         (records.UnsupportedCompression(), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (OSError(), ErrorCode.KAFKA_STORAGE_ERROR),
         (storage.LogFailure(), ErrorCode.KAFKA_STORAGE_ERROR),
         (storage.OffsetOutOfRange(), ErrorCode.OFFSET_OUT_OF_RANGE),
         (storage.RecordTooLarge(), ErrorCode.MESSAGE_TOO_LARGE),
@@ -38,6 +39,6 @@ def test_a_kind_without_a_code_has_that_of_what_it_is_a_kind_of():
     assert error_code_of(Torn()) == ErrorCode.CORRUPT_MESSAGE
 
 
-@pytest.mark.parametrize("error", [ValueError(), OSError(), storage.StorageError(), records.RecordsError()])
-def test_what_nobody_expects_is_an_unknown_error(error):
+@pytest.mark.parametrize("error", [ValueError(), storage.StorageError(), records.RecordsError()])
+def test_an_unexpected_exception_is_an_unknown_error(error):
     assert error_code_of(error) == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,4 +1,4 @@
-"""Logs go to one stream, in one form, whoever writes them."""
+"""Logs go to one stream and have one format, whichever code writes them."""
 
 import asyncio
 import io
@@ -7,7 +7,7 @@ import json
 import pytest
 import structlog
 
-from broker import logs
+from barnabas.broker import logs
 
 
 class Terminal(io.StringIO):
@@ -23,7 +23,7 @@ def own_configuration():
     structlog.configure(**before)
 
 
-def test_json_one_object_a_line():
+def test_json_has_one_object_per_line():
     stream = io.StringIO()
     logs.configure(stream)
     structlog.get_logger().warning("something", peer="127.0.0.1:1", text="two\nlines")
@@ -54,6 +54,22 @@ def test_for_people_on_a_terminal():
     assert not shown.startswith("{")
 
 
+def test_what_a_client_chose_does_not_steer_the_terminal():
+    stream = Terminal()
+    logs.configure(stream)
+    try:
+        raise RuntimeError("\x9b2J of a client")
+    except RuntimeError:
+        structlog.get_logger().exception("failed", group="\x1b]0;owned\x07", members=["\x1b[2J"])
+    shown = stream.getvalue()
+    assert r"\x1b]0;owned\x07" in shown
+    assert r"\x1b[2J" in shown
+    assert r"\x9b2J of a client" in shown
+    assert not {"\x07", "\x9b"} & set(shown)
+    assert "\x1b]" not in shown
+    assert "test_logs.py" in shown  # the traceback
+
+
 def test_what_only_its_author_wants_to_know_is_left_out():
     stream = io.StringIO()
     logs.configure(stream)
@@ -62,7 +78,7 @@ def test_what_only_its_author_wants_to_know_is_left_out():
 
 
 async def test_what_asyncio_complains_about_goes_the_same_way():
-    """By itself asyncio would write plain text beside the JSON, which whoever reads the log could not parse."""
+    """By default asyncio writes plain text between the JSON lines, which readers of the log could not parse."""
     stream = io.StringIO()
     logs.configure(stream)
     loop = asyncio.get_running_loop()

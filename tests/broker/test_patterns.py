@@ -1,13 +1,13 @@
 import pytest
 
-from broker.patterns import InvalidPattern, matcher
+from barnabas.broker.patterns import InvalidPattern, matcher
 
 
 @pytest.mark.parametrize(
     ("pattern", "text", "matches"),
     [
         ("orders", "orders", True),
-        ("orders", "orders-1", False),  # a pattern matches all of it, or it does not
+        ("orders", "orders-1", False),  # a pattern matches the whole of it or nothing
         ("orders-.*", "orders-1", True),
         ("a|b", "b", True),
         (r"\pL+", "früh", True),

@@ -1,7 +1,7 @@
 """Golden bytes: messages as Kafka's own Java classes serialise them.
 
-`messages.jsonl.gz` was made by `Golden.java` with Apache Kafka 4.3.1. `python -m tests.golden` makes it anew, and it
-comes out the same as long as the program and Kafka's version do.
+`messages.jsonl.gz` was made by `Golden.java` with Apache Kafka 4.3.1. `python -m tests.golden` makes it again; the
+result is the same as long as the program and Kafka's version are.
 """
 
 import gzip

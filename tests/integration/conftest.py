@@ -3,12 +3,13 @@ import sys
 import pytest
 
 from barnabas import Barnabas
+from tests.support.admin_side_by_side import administered
 from tests.support.broker_process import BrokerProcess
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once(tmp_path_factory):
-    """Let the first broker process compile for all others, also where Python is told to keep no bytecode."""
+    """Let the first broker process compile for all others, even if Python is told not to write bytecode."""
     with pytest.MonkeyPatch.context() as patch:
         if sys.dont_write_bytecode:
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
@@ -18,7 +19,7 @@ def compiled_once(tmp_path_factory):
 
 @pytest.fixture
 def broker(tmp_path):
-    """A broker of the test's own, with an empty data directory."""
+    """A broker for one test, with an empty data directory."""
     with BrokerProcess(tmp_path / "data") as process:
         yield process
 
@@ -29,3 +30,10 @@ def shared_broker(compiled_once):
     with Barnabas(num_partitions=3) as broker:
         broker.create_topic("shared")
         yield broker
+
+
+@pytest.fixture(scope="session")
+def administered_brokers(tmp_path_factory):
+    """Apache Kafka and Barnabas, to administer; both have the same topics, which tests leave as they found them."""
+    with administered(tmp_path_factory.mktemp("data")) as sides:
+        yield sides

@@ -6,9 +6,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka.admin import AdminClient
 
-from protocol.api import ApiKey
-from protocol.messages.metadata import MetadataRequest
-from tests.support.wire import Wire
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.metadata import MetadataRequest
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_kafka_python_describes_the_cluster(shared_broker, cluster_id):
 
 
 def test_confluent_kafka_lists_topics(shared_broker, cluster_id):
-    found = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers}).list_topics(timeout=20)
+    found = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers}).list_topics(timeout=60)
     assert (found.cluster_id, found.controller_id) == (cluster_id, 0)
     assert list(found.topics["shared"].partitions) == [0, 1, 2]
     assert {broker.port for broker in found.brokers.values()} == {shared_broker.port}
@@ -47,7 +47,7 @@ def test_confluent_kafka_lists_topics(shared_broker, cluster_id):
 
 def test_confluent_kafka_describes_the_cluster(shared_broker, cluster_id):
     admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers})
-    found = admin.describe_cluster(include_authorized_operations=True, request_timeout=20).result(timeout=20)
+    found = admin.describe_cluster(include_authorized_operations=True, request_timeout=60).result(60)
     assert found.cluster_id == cluster_id
     assert [(node.id, node.host, node.port) for node in found.nodes] == [(0, "127.0.0.1", shared_broker.port)]
     assert "CLUSTER_ACTION" in {operation.name for operation in found.authorized_operations}

@@ -8,17 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.frames import request_frame
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire, request_frame
+from tests.support.ports import HeldPort
 
-COMMAND = [sys.executable, "-m", "broker.cli", "serve"]
-WITHOUT_EFFECT = "num.network.threads"  # Kafka has it, and nothing here is like it
+COMMAND = [sys.executable, "-m", "barnabas", "serve"]
+WITHOUT_EFFECT = "num.network.threads"  # Kafka has it, and Barnabas has nothing like it
 
 
 @pytest.fixture
@@ -42,7 +45,7 @@ def start():
 
 def refused(*arguments):
     """Run `barnabas serve` that cannot start; returns its exit code and what it said."""
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
     assert done.stdout == ""
     return done.returncode, done.stderr
 
@@ -63,9 +66,26 @@ def test_one_line_when_it_is_ready_and_a_clean_end_on_a_signal(start, tmp_path, 
     assert re.fullmatch(r"barnabas ready on 127\.0\.0\.1:[1-9][0-9]*\n", line)
     assert describe_cluster(port_of(line)).error_code == 0
     process.send_signal(number)
-    printed, logged = process.communicate(timeout=10)
+    printed, logged = process.communicate(timeout=60)
     assert process.returncode == 0
     assert printed == ""
+    assert "Traceback" not in logged
+
+
+def test_several_brokers_are_ready_together_and_end_together(start, tmp_path):
+    free = HeldPort()
+    port = free.number
+    process, line = start("--brokers", "3", "--listen", f"127.0.0.1:{port},0,0", "--data", str(tmp_path))
+    assert re.fullmatch(rf"barnabas ready on 127\.0\.0\.1:{port}(,127\.0\.0\.1:[1-9][0-9]*){{2}}\n", line)
+    addresses = [each.rpartition(":") for each in line.split()[-1].split(",")]
+    for _, _, each in addresses:
+        found = describe_cluster(int(each))
+        assert sorted((broker.broker_id, broker.port) for broker in found.brokers) == [
+            (number, int(address[2])) for number, address in enumerate(addresses)
+        ]
+    process.send_signal(signal.SIGTERM)
+    printed, logged = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (0, "")
     assert "Traceback" not in logged
 
 
@@ -74,7 +94,7 @@ def test_it_ends_although_clients_are_connected_and_requests_under_way(start, tm
     with Wire("127.0.0.1", port_of(line)) as idle, Wire("127.0.0.1", port_of(line)) as busy:
         busy.send(request_frame(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 12)[:-1])
         process.terminate()
-        assert process.communicate(timeout=10)[0] == ""
+        assert process.communicate(timeout=60)[0] == ""
         assert process.returncode == 0
         assert idle.receive() is None
         assert busy.receive() is None
@@ -92,7 +112,7 @@ def test_what_it_knew_is_there_after_a_restart(broker):
     assert after == before
 
 
-def test_logs_are_json_where_nobody_watches(tmp_path):
+def test_logs_are_json_unless_on_a_terminal(tmp_path):
     with BrokerProcess(tmp_path, settings={WITHOUT_EFFECT: "3"}) as broker:
         with Wire("127.0.0.1", broker.port) as wire:
             wire.send(b"nonsense")
@@ -107,11 +127,13 @@ def test_logs_are_json_where_nobody_watches(tmp_path):
 
 def test_logs_are_for_people_on_a_terminal(start, tmp_path):
     terminal, end = pty.openpty()
-    process, line = start("--listen", "127.0.0.1:0", "--data", str(tmp_path), f"--set={WITHOUT_EFFECT}=3", stderr=end)
+    process, line = start(
+        "--listen", "127.0.0.1:0", "--data", str(tmp_path), f"--config={WITHOUT_EFFECT}=3", stderr=end
+    )
     os.close(end)
     assert line.startswith("barnabas ready on ")
     process.terminate()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     shown = b""
     while chunk := read_terminal(terminal):
         shown += chunk
@@ -125,6 +147,12 @@ def read_terminal(terminal):
         return os.read(terminal, 65536)
     except OSError:  # how a terminal says that its other end is closed
         return b""
+
+
+def test_it_says_its_version_and_where_its_data_is(tmp_path):
+    with BrokerProcess(tmp_path / "data") as broker:
+        (started,) = [entry for entry in map(json.loads, broker.log.splitlines()) if "started" in entry["event"]]
+    assert (started["event"], started["data"]) == (f"barnabas {version('barnabas')} started", str(tmp_path / "data"))
 
 
 def test_a_second_broker_on_the_same_data_directory_is_refused(broker):
@@ -164,9 +192,29 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path):
     assert said.startswith(f"barnabas: cannot use the data directory {file}: ")
 
 
+def test_a_damaged_registry_is_named(tmp_path):
+    (tmp_path / "registry.db").write_bytes(b"anything but a database" * 1000)
+    code, said = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path))
+    assert code == 1
+    assert said.startswith(f"barnabas: cannot use the data directory {tmp_path}: {tmp_path}/registry.db")
+    assert said.count("\n") == 1
+
+
+def test_other_users_may_read_nothing_of_what_it_writes(start, tmp_path):
+    data, journal = tmp_path / "data", tmp_path / "journal"
+    process, line = start("--listen", "127.0.0.1:0", "--data", str(data), "--journal", str(journal))
+    with Wire("127.0.0.1", port_of(line)) as wire:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True)
+        assert not wire.ask(ApiKey.METADATA, request, 12).topics[0].error_code
+        written = [data, journal, *data.rglob("*")]
+        assert {path.name for path in written} > {"data", "journal", "registry.db", "t-0", f"{0:020d}.log"}
+        assert [path for path in written if path.stat().st_mode & 0o077] == []
+    process.terminate()
+
+
 def test_settings_that_are_wrong_keep_it_from_starting(tmp_path):
     data = tmp_path / "data"
-    code, said = refused("--data", str(data), "--set", "no.such.setting=1", "--set", "num.partitions=many")
+    code, said = refused("--data", str(data), "--config", "no.such.setting=1", "--config", "num.partitions=many")
     assert code == 2
     assert "no.such.setting" in said
     assert "num.partitions" in said
@@ -191,7 +239,7 @@ def test_the_command_line_wins_over_the_file_and_the_last_word_over_the_first(st
         """
     )
     _, line = start(
-        *("--config", str(file), "--set", "node.id=6", "--set", "node.id=7"),
+        *(str(file), "--config", "node.id=6", "--config", "node.id=7"),
         *("--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")),
     )
     (broker,) = describe_cluster(port_of(line)).brokers
@@ -201,7 +249,7 @@ def test_the_command_line_wins_over_the_file_and_the_last_word_over_the_first(st
 
 
 def test_the_file_alone_will_do(start, tmp_path):
-    """A server.properties such as people have for Apache Kafka, its controller and all."""
+    """A server.properties as people have for Apache Kafka, including its controller."""
     file = tmp_path / "server.properties"
     file.write_text(
         f"""
@@ -223,7 +271,7 @@ def test_the_file_alone_will_do(start, tmp_path):
         log.retention.hours=168
         """
     )
-    _, line = start("--config", str(file))
+    _, line = start(str(file))
     (broker,) = describe_cluster(port_of(line)).brokers
     assert (broker.broker_id, broker.port) == (1, port_of(line))
     assert (tmp_path / "data").exists()

@@ -25,17 +25,17 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from protocol.records.batch import COMPRESSION_MASK, validate_batch
-from protocol.records.compression import CompressionType
-from protocol.records.record import read_records
-from storage.cleaner.cleaner import Cleaner
-from storage.config import LogConfig
-from storage.log_directory import LogDirectory
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.records.batch import COMPRESSION_MASK, validate_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.record import read_records
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.cleaner.cleaner import Cleaner
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.dump_log import dump_log
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.java
 
 ROUNDS = 3
 SEGMENT_BYTES = 20_000
@@ -71,7 +71,7 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> list[Compacted]:
 
 
 def copy_topics(data_directory: Path, target: Path) -> Path:
-    """What is on disk while nobody writes: as a crash would leave it."""
+    """What is on disk while there are no writes, as a crash would leave it."""
     target.mkdir()
     for name in ("meta.properties", "cleaner-offset-checkpoint"):
         if (data_directory / name).exists():
@@ -90,7 +90,7 @@ def create_topics(bootstrap: str) -> None:
             "min.cleanable.dirty.ratio": "1",
             "delete.retention.ms": str(delete_retention_ms),
         }
-        admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
 
 
 def set_dirty_ratio(bootstrap: str, ratio: str) -> None:
@@ -98,7 +98,7 @@ def set_dirty_ratio(bootstrap: str, ratio: str) -> None:
     entry = ConfigEntry("min.cleanable.dirty.ratio", ratio, incremental_operation=AlterConfigOpType.SET)
     resources = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]) for topic in TOPICS]
     for done in admin.incremental_alter_configs(resources).values():
-        done.result(30)
+        done.result(60)
 
 
 def write(bootstrap: str, topic: str, seed: int) -> None:
@@ -121,7 +121,7 @@ def write(bootstrap: str, topic: str, seed: int) -> None:
             value = None if chance.random() < 0.1 else chance.randbytes(chance.randrange(100))
             producer.produce(topic, key=key, value=value, headers=[("turn", str(turn))], partition=0)
             if number % 20 == 19:
-                assert producer.flush(30) == 0
+                assert producer.flush(60) == 0
         if transactional and chance.random() < 0.5:
             producer.commit_transaction(30)
         elif transactional:
@@ -129,7 +129,7 @@ def write(bootstrap: str, topic: str, seed: int) -> None:
 
 
 def wait_until_cleaned(data_directory: Path, topic: str) -> None:
-    """Until the cleaner has been everywhere but in the newest segment. A file is all that it says about that."""
+    """Wait until the cleaner has cleaned everything but the newest segment, which it reports only in a file."""
     newest = int(max((data_directory / f"{topic}-0").glob("*.log")).stem)
     deadline = time.monotonic() + 60
     while f"{topic} 0 {newest}\n" not in (data_directory / "cleaner-offset-checkpoint").read_text():
@@ -165,7 +165,7 @@ def compact(data_directory: Path, topic: str) -> None:
 
 
 def batches(folder: Path) -> Iterator[dict[str, Any]]:
-    """All that a reader or a recovery can learn from the batches; not how they are compressed."""
+    """Everything that a reader or a recovery can learn from the batches, but not how they are compressed."""
     for path in sorted(folder.glob("*.log")):
         data = memoryview(path.read_bytes())
         while data:
@@ -216,7 +216,7 @@ def names(folder: Path, pattern: str) -> list[str]:
 def aborted_transactions(folder: Path) -> dict[str, list[tuple[int, int, int]]]:
     """Producer id, marker and last stable offset of each.
 
-    Not where it began: we read it from a log that was not closed, and of what was there first it knows no more.
+    Not its first offset: we read this from a log that was not closed, and it no longer knows the original one.
     """
     return {
         path.name: [

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from broker.cli.client.client import Client
-from broker.cli.client.connection import parse_address
-from broker.cli.client.group_admin import list_groups
-from broker.cli.conformance.runner import selected
-from broker.cli.conformance.verdict import Verdict
-from tests.support.apache_kafka import SHORT_LIVED, ApacheKafka
+from barnabas.client.client import Client
+from barnabas.client.connection import parse_address
+from barnabas.client.group_admin import list_groups
+from barnabas.conformance.runner import selected
+from barnabas.conformance.verdict import Verdict
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.conformance import REPORT, check_broker, committed_verdicts, render
 
@@ -32,7 +32,7 @@ def left_behind(bootstrap: str) -> list[str]:
 def both(tmp_path_factory):
     """The results of Apache Kafka and of Barnabas, and what each of them had to keep afterwards."""
     with (
-        ApacheKafka(jvm_options=SHORT_LIVED) as kafka,
+        ApacheKafka() as kafka,
         BrokerProcess(tmp_path_factory.mktemp("data")) as barnabas,
         ThreadPoolExecutor() as pool,
     ):

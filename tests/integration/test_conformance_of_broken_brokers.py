@@ -1,7 +1,7 @@
-"""A check that cannot fail is none: brokers that break one rule each, and the checks that find it.
+"""A check that cannot fail checks nothing. Here, brokers break one rule each, and certain checks must fail.
 
-The broker is a real one, behind a proxy that changes what passes. Each story is told with the checks that have to fail;
-a test before them shows that the same checks pass when the proxy changes nothing.
+The broker is a real one, behind a proxy that changes what passes. Each case names the checks that have to fail; another
+test shows that the same checks pass when the proxy changes nothing.
 """
 
 import struct
@@ -9,18 +9,18 @@ import time
 
 import pytest
 
-from broker.cli.client.connection import Address
-from broker.cli.conformance.rooms import fetch as fetch_room
-from broker.cli.conformance.runner import run_all, selected
-from broker.cli.conformance.target import look_at
-from broker.cli.conformance.verdict import Verdict
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersion
+from barnabas.client.connection import Address
+from barnabas.conformance.rooms import fetch as fetch_room
+from barnabas.conformance.runner import run_all, selected
+from barnabas.conformance.target import look_at
+from barnabas.conformance.verdict import Verdict
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersion
 from tests.support.broker_process import BrokerProcess
 from tests.support.doctoring_proxy import Doctor, DoctoringProxy, change_answer, change_request
 
-# For checks that wait for what never comes.
+# For checks that wait for something that never arrives.
 SHORT = 3.0
 LONG = 60.0
 
@@ -275,10 +275,10 @@ def test_an_answer_that_never_comes_costs_its_check_and_not_the_run(proxy):
 
 def test_a_fetch_that_is_answered_early_is_found(proxy):
     found = results(proxy, Impatient(), "fetch.waits-as-long-as-asked", "fetch.waits-for-min-bytes")
-    assert {result.expected for result in found.values()} == {"an answer after 400 ms"}
+    assert {result.expected for result in found.values()} == {"a response after 400 ms"}
 
 
 def test_a_fetch_that_is_answered_late_is_found(proxy, monkeypatch):
     monkeypatch.setattr(fetch_room, "LATE", 0.5)
     found = results(proxy, Late(), "fetch.does-not-wait", "fetch.woken-by-data")
-    assert {result.expected for result in found.values()} == {"an answer at once"}
+    assert {result.expected for result in found.values()} == {"a response at once"}

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocol.api import ApiKey
-from tests.support import group_requests as requests
+from barnabas.client.requests import lookup
+from barnabas.client.requests.data import produce
+from barnabas.client.requests.groups import assignment
+from barnabas.protocol.api import ApiKey
 from tests.support.apache_kafka import run_tool
+from tests.support.batches import batch
 from tests.support.broker_process import BrokerProcess
-from tests.support.group_requests import assignment
 from tests.support.group_side import GroupSide
-from tests.support.java_client import run_scenario
-from tests.support.requests import batch, produce
 
 pytestmark = pytest.mark.java
 
@@ -29,7 +29,7 @@ def broker(tmp_path_factory):
     settings = {"group.initial.rebalance.delay.ms": "0", "log.retention.ms": "-1"}
     with BrokerProcess(tmp_path_factory.mktemp("data"), settings=settings) as broker:
         side = GroupSide(broker.port)
-        side.of(ApiKey.FIND_COORDINATOR, requests.find_coordinator(0, "g"))
+        side.of(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"))
         side.topic("t")
         for index in range(RECORDS):
             records = batch(b"value", timestamp=NOW - (RECORDS - 1 - index) * HOUR)
@@ -37,7 +37,7 @@ def broker(tmp_path_factory):
         side.begin("live", 9)
         side.enter("A", **LONG)
         side.joined("A")
-        side.sync("A", 1, {"A": assignment("t", 0, 1)})
+        side.sync("A", 1, {"A": assignment(("t", [0, 1]))})
         side.commit(("t", 0, 4), who="A", generation=1)
         side.commit(("t", 0, 5), ("t", 2, 0), group="stopped")
         side.commit(("t", 0, 1), group="other")
@@ -80,13 +80,16 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def printed(broker, tmp_path_factory):
-    """What the tool prints for each command, as rows of words. One JVM runs them all."""
+    """What the tool prints for each command, as rows of words."""
     file = tmp_path_factory.mktemp("plan") / "offsets.csv"
     file.write_text("t,0,3\nt,1,0\n")
-    commands = [f"--bootstrap-server {broker.bootstrap} {each.format(file=file)}" for each in COMMANDS.values()]
-    texts = run_scenario("GroupCommands", *commands)["printed"]
-    rows = [[line.split() for line in text.splitlines() if line.strip()] for text in texts]
-    return dict(zip(COMMANDS, rows, strict=True))
+
+    def rows(command):
+        arguments = command.format(file=file).split()
+        done = run_tool("kafka-consumer-groups", "--bootstrap-server", broker.bootstrap, *arguments, check=False)
+        return [line.split() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+
+    return {name: rows(command) for name, command in COMMANDS.items()}
 
 
 def words(rows):
@@ -105,11 +108,11 @@ def test_a_group_is_described(printed):
     assert words([heading]) == "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
     member_id = rows[0][6]
     assert sorted(rows) == [
-        ["live", "t", "0", "4", "10", "6", member_id, "/127.0.0.1", "wire"],
-        ["live", "t", "1", "-", "0", "-", member_id, "/127.0.0.1", "wire"],
+        ["live", "t", "0", "4", "10", "6", member_id, "/127.0.0.1", "barnabas"],
+        ["live", "t", "1", "-", "0", "-", member_id, "/127.0.0.1", "barnabas"],
     ]
     heading, row = printed["describe members"]
-    assert row[:5] == ["live", member_id, "/127.0.0.1", "wire", "2"]
+    assert row[:5] == ["live", member_id, "/127.0.0.1", "barnabas", "2"]
     assert row[heading.index("CURRENT-ASSIGNMENT")] == "t:0,1"
     _, row = printed["describe state"]
     assert (row[0], *row[-3:]) == ("live", "range", "Stable", "1")

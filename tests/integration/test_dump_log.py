@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from protocol.encoder import encode
-from protocol.group_records import (
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
-from protocol.schema import Message
-from protocol.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from storage.config import LogConfig
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.producer_state import AppendOrigin
-from storage.topic_partition import TopicPartition
-from storage.write import AppendResult
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.schema import Message
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.producer_state import AppendOrigin
+from barnabas.storage.write import AppendResult
 from tests.support.dump_log import dump_log
 
 pytestmark = pytest.mark.java
@@ -37,7 +37,7 @@ SMALL_SEGMENTS = LogConfig(segment_bytes=50_000)
 
 PRODUCERS = (7, 8)
 TURNS = 40
-# In each turn, with each codec, two records of nobody in particular and two of each producer; then the markers.
+# In each round, with each codec, two records without a producer id and two of each producer; then the markers.
 TOTAL = TURNS * (len(CompressionType) * 2 * (1 + len(PRODUCERS)) + len(PRODUCERS))
 
 
@@ -156,7 +156,7 @@ def write_transactions(log: Log) -> None:
 
 
 def prefixed(number: int, message: Message, version: int) -> bytes:
-    """As the internal topics have it: a key begins with its type, a value with its version."""
+    """As in the internal topics: a key starts with its type, a value with its version."""
     return number.to_bytes(2, "big") + encode(message, version)
 
 

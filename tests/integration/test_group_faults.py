@@ -8,17 +8,18 @@ import confluent_kafka
 import kafka
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests import groups, lookup
+from barnabas.client.requests.data import produce
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected, frame
-from tests.support import group_requests as requests
+from tests.support.batches import batch
 from tests.support.broker_process import BrokerProcess
-from tests.support.group_requests import version_at
 from tests.support.group_side import GroupSide
+from tests.support.group_versions import version_at
 from tests.support.manual_clock import ManualClock
-from tests.support.requests import batch, produce
 from tests.support.running_broker import running
-from tests.support.wire import Wire
 
 NEWEST = 10
 SESSION_MS = 30_000
@@ -28,7 +29,7 @@ SESSION_MS = 30_000
 COMMITTERS = 8
 PARTITIONS = 3
 ROUNDS = 3
-COMMITS_A_ROUND = 300
+COMMITS_PER_ROUND = 300
 
 
 class Committer(threading.Thread):
@@ -47,7 +48,7 @@ class Committer(threading.Thread):
                 while True:
                     self.sent += 1
                     offsets = [("t", partition, self.sent) for partition in range(PARTITIONS)]
-                    answer = wire.ask(ApiKey.OFFSET_COMMIT, requests.commit(self.group, *offsets), 9)
+                    answer = wire.ask(ApiKey.OFFSET_COMMIT, groups.offset_commit(self.group, *offsets), 9)
                     assert {p.error_code for topic in answer.topics for p in topic.partitions} == {0}
                     self.acknowledged = self.sent
                     self._acknowledgements.release()
@@ -57,7 +58,7 @@ class Committer(threading.Thread):
 
 def committed(port, group):
     """What a group has committed, once it is loaded."""
-    message = requests.fetch_offsets(9, {group: None})
+    message = groups.offset_fetch(9, {group: None})
     with Wire("127.0.0.1", port) as wire:
         # Nothing tells a client that a group has been loaded; asking is all there is.
         while True:
@@ -71,7 +72,7 @@ def test_every_commit_that_was_acknowledged_is_there_after_a_kill(tmp_path):
     last = dict.fromkeys((f"storm-{number}" for number in range(COMMITTERS)), 0)
     with BrokerProcess(tmp_path) as broker:
         side = GroupSide(broker.port)
-        side.of(ApiKey.FIND_COORDINATOR, requests.find_coordinator(0, "g"))
+        side.of(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"))
         side.topic("t")
         side.close()
         for _ in range(ROUNDS):
@@ -79,7 +80,7 @@ def test_every_commit_that_was_acknowledged_is_there_after_a_kill(tmp_path):
             storm = [Committer(broker.port, group, first, acknowledgements) for group, first in last.items()]
             for committer in storm:
                 committer.start()
-            for _ in range(COMMITS_A_ROUND):
+            for _ in range(COMMITS_PER_ROUND):
                 assert acknowledgements.acquire(timeout=60)
             broker.kill()
             for committer in storm:
@@ -216,7 +217,7 @@ class Member:
         return answer
 
     def send_join(self):
-        self.send(ApiKey.JOIN_GROUP, requests.join("g", self.member_id, session_timeout_ms=SESSION_MS))
+        self.send(ApiKey.JOIN_GROUP, groups.join_group("g", self.member_id, session_timeout_ms=SESSION_MS))
 
     async def joined(self):
         _, answer = await self.answer(ApiKey.JOIN_GROUP)
@@ -234,7 +235,7 @@ class Member:
     def send_sync(self, *members):
         assignments = {member.member_id: member.member_id.encode() for member in members}
         protocol = {"protocol_type": "consumer", "protocol_name": "range"}
-        self.send(ApiKey.SYNC_GROUP, requests.sync("g", self.member_id, self.generation, assignments, **protocol))
+        self.send(ApiKey.SYNC_GROUP, groups.sync_group("g", self.member_id, self.generation, assignments, **protocol))
 
     async def synced(self):
         _, answer = await self.answer(ApiKey.SYNC_GROUP)
@@ -245,7 +246,7 @@ class Member:
         return await self.synced()
 
     async def heartbeat(self):
-        message = requests.heartbeat("g", self.member_id, self.generation)
+        message = groups.heartbeat("g", self.member_id, self.generation)
         return (await self.ask(ApiKey.HEARTBEAT, message)).error_code
 
 
@@ -310,7 +311,7 @@ async def members(stage):
     server = stage.broker.server
     async with connected(server) as first, connected(server) as second:
         well, ill = Member(stage, first), Member(stage, second)
-        await well.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(6, "g"))
+        await well.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(6, "g"))
         yield well, ill
 
 
@@ -391,11 +392,11 @@ async def test_wrong_requests_leave_a_group_as_it_is(stage, members):
     await stage.stable(well)
     generation = well.generation
     refused = [
-        (ApiKey.JOIN_GROUP, requests.join(""), ErrorCode.INVALID_GROUP_ID),
-        (ApiKey.JOIN_GROUP, requests.join("g", session_timeout_ms=1), ErrorCode.INVALID_SESSION_TIMEOUT),
-        (ApiKey.JOIN_GROUP, requests.join("g", "nobody"), ErrorCode.UNKNOWN_MEMBER_ID),
-        (ApiKey.HEARTBEAT, requests.heartbeat("g", well.member_id, generation + 1), ErrorCode.ILLEGAL_GENERATION),
-        (ApiKey.HEARTBEAT, requests.heartbeat("g", "nobody", generation), ErrorCode.UNKNOWN_MEMBER_ID),
+        (ApiKey.JOIN_GROUP, groups.join_group(""), ErrorCode.INVALID_GROUP_ID),
+        (ApiKey.JOIN_GROUP, groups.join_group("g", session_timeout_ms=1), ErrorCode.INVALID_SESSION_TIMEOUT),
+        (ApiKey.JOIN_GROUP, groups.join_group("g", "nobody"), ErrorCode.UNKNOWN_MEMBER_ID),
+        (ApiKey.HEARTBEAT, groups.heartbeat("g", well.member_id, generation + 1), ErrorCode.ILLEGAL_GENERATION),
+        (ApiKey.HEARTBEAT, groups.heartbeat("g", "nobody", generation), ErrorCode.UNKNOWN_MEMBER_ID),
     ]
     for key, message, error in refused:
         assert (await ill.ask(key, message)).error_code == error

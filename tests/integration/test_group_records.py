@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from tests.support import group_requests as requests
-from tests.support.apache_kafka import ApacheKafka, run_tool
+from barnabas.client.requests import lookup
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.console_consumer import formatted_records
 from tests.support.dump_log import dump_log
 from tests.support.group_side import GroupSide
+from tests.support.polling import pause
 
 pytestmark = pytest.mark.java
 
@@ -88,11 +90,11 @@ GENERATIONS = [
 
 
 def ready(side: GroupSide) -> None:
-    """Nothing tells a client that a coordinator has made its topic and loaded it; asking is all there is."""
-    while side.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(0, "g"), 0).error_code:
-        pass
+    """Nothing tells a client that a coordinator has created and loaded its topic; polling is the only way."""
+    while side.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"), 0).error_code:
+        pause()
     while side.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["g"]), 0).groups[0].error_code:
-        pass
+        pause()
 
 
 def groups_and_offsets(side: GroupSide) -> object:
@@ -120,7 +122,10 @@ def told(tmp_path_factory):
         ready(side)
         tell(side)
         side.close()
-        printed = {name: console_consumer(barnabas, name) for name in FORMATTERS}
+        printed = {
+            name: formatted_records(barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS))
+            for name in FORMATTERS
+        }
     folder = tmp_path_factory.mktemp("apache-kafka")
     with ApacheKafka(SETTINGS, directory=folder) as kafka:
         side = GroupSide(kafka.port)
@@ -129,23 +134,6 @@ def told(tmp_path_factory):
         known = groups_and_offsets(side)
         side.close()
     return Told(kafka.data_directory, data, known, printed)
-
-
-def console_consumer(broker: BrokerProcess, formatter: str) -> list[dict]:
-    """What the console consumer prints of all records: JSON after JSON, not even a space in between."""
-    done = run_tool(
-        "kafka-console-consumer",
-        *("--bootstrap-server", broker.bootstrap),
-        *("--topic", "__consumer_offsets", "--partition", "0", "--offset", "earliest"),
-        *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}"),
-        *("--max-messages", str(len(COMMITTED) + len(GENERATIONS))),
-    )
-    decoder, text, found = json.JSONDecoder(), done.stdout.strip(), []
-    while text:
-        value, end = decoder.raw_decode(text)
-        found.append(value)
-        text = text[end:].lstrip()
-    return found
 
 
 def test_the_console_consumer_prints_the_offsets_that_were_committed(told):

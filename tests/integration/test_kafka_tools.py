@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from protocol.api import ApiKey
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.client.requests.admin import create_topics, new_topic
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
 from tests.support.apache_kafka import run_tool
 from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire
 
 pytestmark = pytest.mark.java
 
@@ -75,9 +75,8 @@ def test_producer_perf_test_and_consumer_perf_test(broker: BrokerProcess):
 
 
 def create_topic(broker: BrokerProcess, name: str, partitions: int) -> None:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
     with Wire("127.0.0.1", broker.port) as wire:
-        answer = wire.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7)
+        answer = wire.ask(ApiKey.CREATE_TOPICS, create_topics(new_topic(name, partitions)), 7)
     assert [created.error_code for created in answer.topics] == [0]
 
 
@@ -86,4 +85,4 @@ def write(broker: BrokerProcess, topic: str, values: list[bytes], partition: int
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number, value in enumerate(values):
         producer.produce(topic, value, partition=partition, timestamp=NOW + number)
-    assert producer.flush(40) == 0
+    assert producer.flush(60) == 0

@@ -15,15 +15,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from protocol.records.batch import HEADER_SIZE, BatchHeader, read_header, validate_batch
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.record import Record, read_records
-from storage.config import LogConfig
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.topic_partition import TopicPartition
-from storage.write import AppendResult
+from barnabas.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header, validate_batch
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.record import Record, read_records
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.write import AppendResult
+from tests.storage.support import found_by_timestamp
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java_client import run_scenario
 
@@ -64,7 +65,7 @@ def create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     created = admin.create_topics([NewTopic(name, 1, 1, config=config) for name, config in TOPICS.items()])
     for each in created.values():
-        each.result(30)
+        each.result(60)
 
 
 def write_with_librdkafka(bootstrap: str, topic: str) -> None:
@@ -72,7 +73,7 @@ def write_with_librdkafka(bootstrap: str, topic: str) -> None:
         producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20})
         for number in range(100):
             producer.produce(topic, key=f"{codec} {number}", value=codec * number, headers=[("von", b"Klamm")])
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 def write_what_compacts(bootstrap: str, topic: str) -> None:
@@ -84,11 +85,11 @@ def write_what_compacts(bootstrap: str, topic: str) -> None:
         for number in range(60):
             plain.produce(topic, key=f"plain {number if turn % 2 else number * turn}", value=os.urandom(4000))
         plain.produce(topic, key=f"plain {turn}", value=None)
-        assert plain.flush(30) == 0
+        assert plain.flush(60) == 0
         transactional.begin_transaction()
         for number in range(60):
             transactional.produce(topic, key=f"transactional {number}", value=os.urandom(4000))
-        assert transactional.flush(30) == 0  # an abort would drop what is not sent yet
+        assert transactional.flush(60) == 0  # an abort would drop what is not sent yet
         if turn % 3:
             transactional.commit_transaction(30)
         else:
@@ -96,7 +97,7 @@ def write_what_compacts(bootstrap: str, topic: str) -> None:
 
 
 def wait_until_cleaned(data_directory: Path, topic: str) -> None:
-    """Until the cleaner has been everywhere but in the newest segment. A file is all that it says about that."""
+    """Wait until the cleaner has cleaned everything but the newest segment, which it reports only in a file."""
     newest = int(max((data_directory / f"{topic}-0").glob("*.log")).stem)
     deadline = time.monotonic() + 60
     while f"{topic} 0 {newest}\n" not in (data_directory / "cleaner-offset-checkpoint").read_text():
@@ -186,13 +187,13 @@ class TestOpened:
         expected = kafkas_data.consumed[topic]["offsets_for_timestamps"]
         with opened(data_directory) as directory:
             log = directory.logs[TopicPartition(topic, 0)]
-            found = {timestamp: log.find_by_timestamp(int(timestamp)) for timestamp in expected}
+            found = {timestamp: found_by_timestamp(log, int(timestamp)) for timestamp in expected}
         assert {timestamp: each and each.offset for timestamp, each in found.items()} == expected
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 class TestRecovered:
-    """The same after the loss of all that can be made again from the log itself."""
+    """The same after the loss of everything that can be rebuilt from the log itself."""
 
     def test_has_the_same_records_producers_and_times(
         self, kafkas_data: KafkasData, data_directory: Path, topic: str
@@ -205,7 +206,7 @@ class TestRecovered:
             log = directory.logs[TopicPartition(topic, 0)]
             records = list(read_committed(log))
             expected = kafkas_data.consumed[topic]["offsets_for_timestamps"]
-            found = {timestamp: log.find_by_timestamp(int(timestamp)) for timestamp in expected}
+            found = {timestamp: found_by_timestamp(log, int(timestamp)) for timestamp in expected}
             assert sorted(log.producer_state.snapshot()) == sorted(producers)
         assert records == [as_record(record) for record in kafkas_data.consumed[topic]["read_committed"]]
         assert {timestamp: each and each.offset for timestamp, each in found.items()} == expected

@@ -14,19 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.records.batch import CRC_POSITION, read_header, validate_batch
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from storage.check import check_directory
+from barnabas.client.requests.data import fetch, produce
+from barnabas.client.requests.transactions import init_producer_id
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import request_frame
+from barnabas.protocol.records.batch import CRC_POSITION, read_header, validate_batch
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.storage.check import check_directory
 from tests.support.broker_process import BrokerProcess
-from tests.support.requests import fetch, produce
 from tests.support.side_by_side import Side
-from tests.support.wire import Wire, request_frame
 
 ROUNDS = 20
 PARTITIONS = 2
@@ -78,7 +77,7 @@ class Ledger:
             self._changed.notify_all()
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many more batches have been acknowledged."""
+        """Wait until this many more batches have been acknowledged."""
         with self._changed:
             enough = self._count + more
             assert self._changed.wait_for(lambda: self._count >= enough or self.error, timeout=60)
@@ -201,7 +200,7 @@ def check_nothing_is_lost(port: int, ledger: Ledger) -> None:
 
 
 def take_producer_ids(port: int, count: int) -> list[int]:
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    request = init_producer_id(None)
     with Wire("127.0.0.1", port) as wire:
         answers = [wire.ask(ApiKey.INIT_PRODUCER_ID, request, 4) for _ in range(count)]
     assert {answer.error_code for answer in answers} == {ErrorCode.NONE}
@@ -210,14 +209,13 @@ def take_producer_ids(port: int, count: int) -> list[int]:
 
 @contextlib.contextmanager
 def said(broker: BrokerProcess) -> Iterator[None]:
-    """Print what the broker said, for a test that fails."""
+    """Print the broker's output if a test fails."""
     try:
         yield
     finally:
         print(broker.log)
 
 
-@pytest.mark.timeout(300)  # minutes on a busy machine: every round starts a broker
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     seed = int(os.environ.get("BARNABAS_SEED") or random.randrange(2**32))
     print(f"BARNABAS_SEED={seed}")

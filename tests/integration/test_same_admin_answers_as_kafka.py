@@ -2,34 +2,33 @@
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.schema import ZERO_UUID
-from tests.support.admin_requests import (
-    create,
-    delete,
-    delete_before,
-    delete_both,
-    elect,
-    grow,
-    log_dirs,
+from barnabas.client.requests.admin import (
+    alter_partition_reassignments,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
+    elect_leaders,
+    list_partition_reassignments,
     new_topic,
-    page,
-    producers,
-    reassign,
-    reassignments,
 )
-from tests.support.admin_side_by_side import administered, play
-from tests.support.requests import batch, produce
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.schema import ZERO_UUID
+from tests.support.admin_side_by_side import play
+from tests.support.batches import batch
 
 pytestmark = pytest.mark.java
 
 UNKNOWN_ID = bytes(range(16))
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory):
-    with administered(tmp_path_factory.mktemp("data")) as sides:
-        yield sides
+@pytest.fixture
+def brokers(administered_brokers):
+    return administered_brokers
 
 
 # --- CreateTopics ---
@@ -89,14 +88,19 @@ NOT_CREATED = {
 @pytest.mark.parametrize("case", NOT_CREATED)
 def test_topics_that_are_not_created(brokers, case):
     for version in range(2, 8):
-        play(brokers, ApiKey.CREATE_TOPICS, version, create(*NOT_CREATED[case]))
-        play(brokers, ApiKey.CREATE_TOPICS, version, create(*NOT_CREATED[case], validate_only=True))
+        play(brokers, ApiKey.CREATE_TOPICS, version, create_topics(*NOT_CREATED[case]))
+        play(brokers, ApiKey.CREATE_TOPICS, version, create_topics(*NOT_CREATED[case], validate_only=True))
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
-def test_a_topic_that_there_is_no_time_for(brokers, timeout_ms):
+def test_no_time_is_left_for_a_topic(brokers, timeout_ms):
     for version in range(2, 8):
-        play(brokers, ApiKey.CREATE_TOPICS, version, create(new_topic("late"), new_topic("a b"), timeout_ms=timeout_ms))
+        play(
+            brokers,
+            ApiKey.CREATE_TOPICS,
+            version,
+            create_topics(new_topic("late"), new_topic("a b"), timeout_ms=timeout_ms),
+        )
 
 
 CREATED = {
@@ -118,21 +122,35 @@ def test_topics_that_are_created(brokers, case):
     for version in range(2, 8):
         name = f"created-{case}-{version}".replace(" ", "-")
         topic = new_topic(name, partitions, replicas, assignments=assignments, configs=configs)
-        play(brokers, ApiKey.CREATE_TOPICS, version, create(topic, validate_only=True), create(topic), create(topic))
+        play(
+            brokers,
+            ApiKey.CREATE_TOPICS,
+            version,
+            create_topics(topic, validate_only=True),
+            create_topics(topic),
+            create_topics(topic),
+        )
 
 
 def test_topics_that_differ_only_in_a_dot(brokers):
-    play(brokers, ApiKey.CREATE_TOPICS, 7, create(new_topic("a.b")), create(new_topic("a_b")), create(new_topic("a.b")))
-    play(brokers, ApiKey.CREATE_TOPICS, 7, create(new_topic("c.d"), new_topic("c_d")))
+    play(
+        brokers,
+        ApiKey.CREATE_TOPICS,
+        7,
+        create_topics(new_topic("a.b")),
+        create_topics(new_topic("a_b")),
+        create_topics(new_topic("a.b")),
+    )
+    play(brokers, ApiKey.CREATE_TOPICS, 7, create_topics(new_topic("c.d"), new_topic("c_d")))
 
 
 def test_some_of_several_topics_are_created(brokers):
     wanted = [new_topic("good"), new_topic("a b"), new_topic("better"), new_topic("worse", 0)]
-    play(brokers, ApiKey.CREATE_TOPICS, 7, create(*wanted), create(*wanted))
+    play(brokers, ApiKey.CREATE_TOPICS, 7, create_topics(*wanted), create_topics(*wanted))
 
 
 def test_an_internal_topic_may_be_created(brokers):
-    play(brokers, ApiKey.CREATE_TOPICS, 7, create(new_topic("__transaction_state", 2)))
+    play(brokers, ApiKey.CREATE_TOPICS, 7, create_topics(new_topic("__transaction_state", 2)))
 
 
 # --- DeleteTopics ---
@@ -142,7 +160,7 @@ def test_topics_are_deleted_by_name(brokers):
     for version in range(1, 7):
         for side in (brokers.kafka, brokers.barnabas):
             side.create_topic(f"doomed-{version}")
-        request = delete(f"doomed-{version}", "unknown", "a b", "")
+        request = delete_topics(f"doomed-{version}", "unknown", "a b", "")
         play(brokers, ApiKey.DELETE_TOPICS, version, request, request)
 
 
@@ -152,25 +170,25 @@ def test_topics_are_deleted_by_id(brokers):
         side.create_topic("doomed-2-by-id")
 
     def request(side):
-        return delete(side.name("doomed-1-by-id", by_id=True), UNKNOWN_ID, "doomed-2-by-id", ZERO_UUID)
+        return delete_topics(side.name("doomed-1-by-id", by_id=True), UNKNOWN_ID, "doomed-2-by-id", ZERO_UUID)
 
     play(brokers, ApiKey.DELETE_TOPICS, 6, request, request)
 
 
 NOT_DELETED = {
-    "no topics": lambda side: delete(),
-    "a topic twice": lambda side: delete("one", "one"),
-    "an unknown topic twice": lambda side: delete("unknown", "unknown"),
-    "Kafka's metadata": lambda side: delete("__cluster_metadata"),
+    "no topics": lambda side: delete_topics(),
+    "a topic twice": lambda side: delete_topics("one", "one"),
+    "an unknown topic twice": lambda side: delete_topics("unknown", "unknown"),
+    "Kafka's metadata": lambda side: delete_topics("__cluster_metadata"),
 }
 NOT_DELETED_BY_ID = {
-    "an id twice": lambda side: delete(side.name("one", by_id=True), side.name("one", by_id=True)),
-    "an unknown id twice": lambda side: delete(UNKNOWN_ID, UNKNOWN_ID),
-    "a name and its id": lambda side: delete("one", side.name("one", by_id=True)),
-    "a name with its id": lambda side: delete_both(("one", side.name("one", by_id=True))),
-    "neither a name nor an id": lambda side: delete(None),
-    "neither a name nor an id, twice": lambda side: delete(None, None),
-    "the id of Kafka's metadata": lambda side: delete(bytes(15) + b"\1"),
+    "an id twice": lambda side: delete_topics(side.name("one", by_id=True), side.name("one", by_id=True)),
+    "an unknown id twice": lambda side: delete_topics(UNKNOWN_ID, UNKNOWN_ID),
+    "a name and its id": lambda side: delete_topics("one", side.name("one", by_id=True)),
+    "a name with its id": lambda side: delete_topics(("one", side.name("one", by_id=True))),
+    "neither a name nor an id": lambda side: delete_topics(None),
+    "neither a name nor an id, twice": lambda side: delete_topics(None, None),
+    "the id of Kafka's metadata": lambda side: delete_topics(bytes(15) + b"\1"),
 }
 
 
@@ -186,9 +204,9 @@ def test_topics_that_are_not_deleted_by_id(brokers, case):
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_topic_that_there_is_no_time_to_delete(brokers, timeout_ms):
+def test_no_time_is_left_to_delete_a_topic(brokers, timeout_ms):
     for version in range(1, 7):
-        play(brokers, ApiKey.DELETE_TOPICS, version, delete("one", "unknown", timeout_ms=timeout_ms))
+        play(brokers, ApiKey.DELETE_TOPICS, version, delete_topics("one", "unknown", timeout_ms=timeout_ms))
 
 
 # --- CreatePartitions ---
@@ -215,7 +233,7 @@ NOT_GROWN = {
 @pytest.mark.parametrize("case", NOT_GROWN)
 def test_partitions_that_are_not_created(brokers, case):
     for version in range(4):
-        play(brokers, ApiKey.CREATE_PARTITIONS, version, grow(*NOT_GROWN[case]))
+        play(brokers, ApiKey.CREATE_PARTITIONS, version, create_partitions(*NOT_GROWN[case]))
 
 
 @pytest.mark.parametrize("assignments", [None, [[1], [1]]])
@@ -224,14 +242,20 @@ def test_partitions_that_are_created(brokers, assignments):
         name = f"grown-{version}-{assignments is None}"
         for side in (brokers.kafka, brokers.barnabas):
             side.create_topic(name)
-        request = grow((name, 3, assignments))
-        play(brokers, ApiKey.CREATE_PARTITIONS, version, grow((name, 3, assignments), validate_only=True), request)
+        request = create_partitions((name, 3, assignments))
+        play(
+            brokers,
+            ApiKey.CREATE_PARTITIONS,
+            version,
+            create_partitions((name, 3, assignments), validate_only=True),
+            request,
+        )
         play(brokers, ApiKey.CREATE_PARTITIONS, version, request)
 
 
-def test_partitions_that_there_is_no_time_for(brokers):
+def test_no_time_is_left_for_partitions(brokers):
     for version in range(4):
-        play(brokers, ApiKey.CREATE_PARTITIONS, version, grow(("one", 2, None), timeout_ms=0))
+        play(brokers, ApiKey.CREATE_PARTITIONS, version, create_partitions(("one", 2, None), timeout_ms=0))
 
 
 # --- DeleteRecords ---
@@ -244,9 +268,9 @@ def test_records_are_deleted(brokers):
             side.create_topic(name, 2)
             side.ask(ApiKey.PRODUCE, produce((name, 0, batch(b"1", b"2", b"3", b"4", b"5"))), 9)
             for offset in (0, 2, 1, 6, -2, -(2**63), 2**63 - 1, -1, 5, 3):
-                yield side.ask(ApiKey.DELETE_RECORDS, delete_before((name, 0, offset)), version)
-            yield side.ask(ApiKey.DELETE_RECORDS, delete_before((name, 0, 5), (name, 1, 0), (name, 1, 1)), version)
-            yield side.ask(ApiKey.DELETE_RECORDS, delete_before((name, 0, -1), timeout_ms=0), version)
+                yield side.ask(ApiKey.DELETE_RECORDS, delete_records((name, 0, offset)), version)
+            yield side.ask(ApiKey.DELETE_RECORDS, delete_records((name, 0, 5), (name, 1, 0), (name, 1, 1)), version)
+            yield side.ask(ApiKey.DELETE_RECORDS, delete_records((name, 0, -1), timeout_ms=0), version)
 
     brokers.play(scenario)
 
@@ -257,20 +281,20 @@ def test_records_that_are_not_deleted(brokers):
             brokers,
             ApiKey.DELETE_RECORDS,
             version,
-            delete_before(),
-            delete_before(("one", 1, 0), ("one", -1, 0), ("unknown", 0, 0), ("a b", 0, 0), ("", 0, 0)),
-            delete_before(("compacted", 0, 0), ("compacted", 0, 1), ("compacted", 1, 0)),
+            delete_records(),
+            delete_records(("one", 1, 0), ("one", -1, 0), ("unknown", 0, 0), ("a b", 0, 0), ("", 0, 0)),
+            delete_records(("compacted", 0, 0), ("compacted", 0, 1), ("compacted", 1, 0)),
         )
 
 
 # --- the rest ---
 
 ONE_DIRECTORY = {
-    "no partitions": log_dirs(),
-    "some partitions": log_dirs(("three", [0, 2]), ("one", [0])),
-    "unknown partitions": log_dirs(("one", [0, 1, -1]), ("unknown", [0])),
-    "partitions twice": log_dirs(("three", [0, 0, 1]), ("three", [1, 2])),
-    "a topic without partitions": log_dirs(("three", [])),
+    "no partitions": describe_log_dirs(),
+    "some partitions": describe_log_dirs(("three", [0, 2]), ("one", [0])),
+    "unknown partitions": describe_log_dirs(("one", [0, 1, -1]), ("unknown", [0])),
+    "partitions twice": describe_log_dirs(("three", [0, 0, 1]), ("three", [1, 2])),
+    "a topic without partitions": describe_log_dirs(("three", [])),
 }
 
 
@@ -285,25 +309,25 @@ def test_sizes_are_described(brokers):
         side.create_topic("sized", 2)
         side.ask(ApiKey.PRODUCE, produce(("sized", 1, batch(b"x" * 1000))), 9)
         for version in range(1, 6):
-            yield side.ask(ApiKey.DESCRIBE_LOG_DIRS, log_dirs(("sized", [0, 1])), version)
+            yield side.ask(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs(("sized", [0, 1])), version)
 
     brokers.play(scenario)
 
 
 ELECTIONS = {
-    "partitions that are led already": elect(("one", [0]), ("three", [0, 1, 2])),
-    "unknown partitions": elect(("one", [1, -1]), ("unknown", [0]), ("a b", [0])),
-    "a partition twice": elect(("one", [0, 0]), ("one", [0])),
-    "a topic without partitions": elect(("one", [])),
-    "no topics": elect(),
-    "no time": elect(("one", [0]), timeout_ms=0),
-    "no time for any": elect(every=True, timeout_ms=-1),
+    "partitions that are led already": elect_leaders(("one", [0]), ("three", [0, 1, 2])),
+    "unknown partitions": elect_leaders(("one", [1, -1]), ("unknown", [0]), ("a b", [0])),
+    "a partition twice": elect_leaders(("one", [0, 0]), ("one", [0])),
+    "a topic without partitions": elect_leaders(("one", [])),
+    "no topics": elect_leaders(),
+    "no time": elect_leaders(("one", [0]), timeout_ms=0),
+    "no time for any": elect_leaders(every=True, timeout_ms=-1),
 }
 ELECTIONS_BY_TYPE = {
-    "any leader": elect(("one", [0]), ("unknown", [0]), election_type=1),
-    "no such type": elect(("one", [0]), ("unknown", [0]), election_type=2),
-    "no such type for all": elect(every=True, election_type=-1),
-    "no such type for none": elect(election_type=2),
+    "any leader": elect_leaders(("one", [0]), ("unknown", [0]), election_type=1),
+    "no such type": elect_leaders(("one", [0]), ("unknown", [0]), election_type=2),
+    "no such type for all": elect_leaders(every=True, election_type=-1),
+    "no such type for none": elect_leaders(election_type=2),
 }
 
 
@@ -322,7 +346,7 @@ def test_elections_by_type(brokers, case):
 def test_elections_everywhere(brokers):
     def scenario(side):
         for version in range(3):
-            answer = side.ask(ApiKey.ELECT_LEADERS, elect(every=True), version)
+            answer = side.ask(ApiKey.ELECT_LEADERS, elect_leaders(every=True), version)
             results = answer.replica_election_results
             answer.replica_election_results = [result for result in results if result.topic in ("one", "three")]
             yield answer
@@ -331,15 +355,17 @@ def test_elections_everywhere(brokers):
 
 
 REASSIGNMENTS = {
-    "to where they are": reassign(("one", 0, [1]), ("three", 2, [1])),
-    "unknown partitions": reassign(("one", 1, [1]), ("one", -1, [1]), ("unknown", 0, [1]), ("a b", 0, [1])),
-    "nothing to call off": reassign(("one", 0, None), ("one", 5, None), ("unknown", 0, None)),
-    "to nowhere": reassign(("one", 0, [])),
-    "to unknown brokers": reassign(("one", 0, [9]), ("three", 0, [1, 2]), ("three", 1, [-1])),
-    "to one broker twice": reassign(("one", 0, [1, 1])),
-    "a partition twice": reassign(("one", 0, [1]), ("one", 0, None), ("one", 0, [9])),
-    "nothing": reassign(),
-    "no time": reassign(("one", 0, [1]), timeout_ms=0),
+    "to where they are": alter_partition_reassignments(("one", 0, [1]), ("three", 2, [1])),
+    "unknown partitions": alter_partition_reassignments(
+        ("one", 1, [1]), ("one", -1, [1]), ("unknown", 0, [1]), ("a b", 0, [1])
+    ),
+    "nothing to call off": alter_partition_reassignments(("one", 0, None), ("one", 5, None), ("unknown", 0, None)),
+    "to nowhere": alter_partition_reassignments(("one", 0, [])),
+    "to unknown brokers": alter_partition_reassignments(("one", 0, [9]), ("three", 0, [1, 2]), ("three", 1, [-1])),
+    "to one broker twice": alter_partition_reassignments(("one", 0, [1, 1])),
+    "a partition twice": alter_partition_reassignments(("one", 0, [1]), ("one", 0, None), ("one", 0, [9])),
+    "nothing": alter_partition_reassignments(),
+    "no time": alter_partition_reassignments(("one", 0, [1]), timeout_ms=0),
 }
 
 
@@ -350,26 +376,35 @@ def test_reassignments(brokers, case):
 
 
 def test_reassignments_that_keep_the_number_of_replicas(brokers):
-    request = reassign(("one", 0, [1]), ("three", 0, [1, 2]), allow_change=False)
+    request = alter_partition_reassignments(("one", 0, [1]), ("three", 0, [1, 2]), allow_change=False)
     play(brokers, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, request)
 
 
 def test_no_partition_is_on_the_move(brokers):
-    requests = reassignments(every=True), reassignments(), reassignments(("one", [0, 7, -1]), ("unknown", [0]))
+    requests = (
+        list_partition_reassignments(every=True),
+        list_partition_reassignments(),
+        list_partition_reassignments(("one", [0, 7, -1]), ("unknown", [0])),
+    )
     play(brokers, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, *requests)
 
 
 def test_producers_are_described(brokers):
-    play(brokers, ApiKey.DESCRIBE_PRODUCERS, 0, producers())
-    play(brokers, ApiKey.DESCRIBE_PRODUCERS, 0, producers(("one", [0, 1, -1, 0]), ("unknown", [0]), ("three", [])))
-    play(brokers, ApiKey.DESCRIBE_PRODUCERS, 0, producers(("a b", [0]), ("", [0]), ("one", [0]), ("one", [0])))
+    play(brokers, ApiKey.DESCRIBE_PRODUCERS, 0, describe_producers())
+    play(
+        brokers,
+        ApiKey.DESCRIBE_PRODUCERS,
+        0,
+        describe_producers(("one", [0, 1, -1, 0]), ("unknown", [0]), ("three", [])),
+    )
+    play(brokers, ApiKey.DESCRIBE_PRODUCERS, 0, describe_producers(("a b", [0]), ("", [0]), ("one", [0]), ("one", [0])))
 
     def scenario(side):
         side.create_topic("produced")
         for sequence, producer in ((0, 7), (0, 8), (1, 7)):
             records = batch(b"value", producer_id=producer, producer_epoch=3, base_sequence=sequence)
             side.ask(ApiKey.PRODUCE, produce(("produced", 0, records)), 9)
-        answer = side.ask(ApiKey.DESCRIBE_PRODUCERS, producers(("produced", [0])), 0)
+        answer = side.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("produced", [0])), 0)
         # When each was last heard of is told by the broker's clock.
         for producer in answer.topics[0].partitions[0].active_producers:
             producer.last_timestamp = producer.last_timestamp > 0
@@ -379,26 +414,28 @@ def test_producers_are_described(brokers):
 
 
 PAGES = {
-    "topics in order": page("three", "one"),
-    "unknown topics": page("three", "unknown", "a b"),
-    "an internal topic": page("__consumer_offsets"),
-    "a topic twice": page("one", "one"),
-    "room for one partition": page("three", "one", limit=1),
-    "room for all": page("three", "one", limit=4),
-    "room for all of the first topic": page("three", "one", "two", limit=1),
-    "no room": page("three", "one", limit=0),
-    "less than no room": page("three", "one", limit=-5),
-    "all the room there is": page("three", "one", limit=2**31 - 1),
-    "from a partition on": page("three", "one", cursor=("three", 1)),
-    "from a partition on, with too little room": page("three", "one", limit=1, cursor=("three", 1)),
-    "from the last partition on": page("three", "one", limit=1, cursor=("three", 2)),
-    "from after the last partition on": page("three", "one", cursor=("three", 3)),
-    "from far after the last partition on": page("three", "one", cursor=("three", 1_000_000)),
-    "from a negative partition on": page("three", "one", cursor=("three", -1)),
-    "from an unknown topic on": page("nobody", "one", limit=1, cursor=("nobody", 3)),
-    "from a topic on that is not asked for": page("three", "one", cursor=("two", 0)),
-    "unknown topics after the end": page("one", "unknown-1", "unknown-2", limit=1),
-    "an unknown topic before the end": page("one", "nobody", limit=1),
+    "topics in order": describe_topic_partitions("three", "one"),
+    "unknown topics": describe_topic_partitions("three", "unknown", "a b"),
+    "an internal topic": describe_topic_partitions("__consumer_offsets"),
+    "a topic twice": describe_topic_partitions("one", "one"),
+    "room for one partition": describe_topic_partitions("three", "one", limit=1),
+    "room for all": describe_topic_partitions("three", "one", limit=4),
+    "room for all of the first topic": describe_topic_partitions("three", "one", "two", limit=1),
+    "no room": describe_topic_partitions("three", "one", limit=0),
+    "less than no room": describe_topic_partitions("three", "one", limit=-5),
+    "all the room there is": describe_topic_partitions("three", "one", limit=2**31 - 1),
+    "from a partition on": describe_topic_partitions("three", "one", cursor=("three", 1)),
+    "from a partition on, with too little room": describe_topic_partitions(
+        "three", "one", limit=1, cursor=("three", 1)
+    ),
+    "from the last partition on": describe_topic_partitions("three", "one", limit=1, cursor=("three", 2)),
+    "from after the last partition on": describe_topic_partitions("three", "one", cursor=("three", 3)),
+    "from far after the last partition on": describe_topic_partitions("three", "one", cursor=("three", 1_000_000)),
+    "from a negative partition on": describe_topic_partitions("three", "one", cursor=("three", -1)),
+    "from an unknown topic on": describe_topic_partitions("nobody", "one", limit=1, cursor=("nobody", 3)),
+    "from a topic on that is not asked for": describe_topic_partitions("three", "one", cursor=("two", 0)),
+    "unknown topics after the end": describe_topic_partitions("one", "unknown-1", "unknown-2", limit=1),
+    "an unknown topic before the end": describe_topic_partitions("one", "nobody", limit=1),
 }
 
 
@@ -412,7 +449,7 @@ def test_pages_of_all_topics(brokers):
         cursor = None
         seen = []
         while True:
-            answer = side.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page(limit=3, cursor=cursor), 0)
+            answer = side.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions(limit=3, cursor=cursor), 0)
             assert 0 < sum(len(topic.partitions) for topic in answer.topics) <= 3
             seen += [(topic.name, p.partition_index) for topic in answer.topics for p in topic.partitions]
             if answer.next_cursor is None:
@@ -420,7 +457,7 @@ def test_pages_of_all_topics(brokers):
             cursor = answer.next_cursor.topic_name, answer.next_cursor.partition_index
         assert seen == sorted(seen)
         yield [partition for partition in seen if partition[0] in ("one", "three", "compacted")]
-        yield side.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page(cursor=("zzz", 0)), 0)
-        yield side.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page(cursor=("one", -1)), 0)
+        yield side.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions(cursor=("zzz", 0)), 0)
+        yield side.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions(cursor=("one", -1)), 0)
 
     brokers.play(scenario)

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.schema import ZERO_UUID, Struct
+from barnabas.client.requests.admin import create_topics, new_topic
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import decode_answer, framed, request_frame
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.schema import ZERO_UUID, Struct
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire, decode_answer, framed, request_frame
+from tests.support.polling import pause
 
 pytestmark = pytest.mark.java
 
@@ -59,13 +61,12 @@ class Peer:
 
 
 def with_a_topic(port: int) -> Peer:
-    topic = CreatableTopic(name="existing", num_partitions=3, replication_factor=1, assignments=[], configs=[])
     with Wire("127.0.0.1", port) as wire:
-        (created,) = wire.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics
+        (created,) = wire.ask(ApiKey.CREATE_TOPICS, create_topics(new_topic("existing", 3)), 7).topics
         assert created.error_code == 0
-        # Apache Kafka answers before all of it knows the new topic, and asking is all there is to find out.
+        # Apache Kafka answers before the new topic is visible everywhere, and only asking again shows that it is.
         while (found := wire.ask(ApiKey.METADATA, topics("existing"), 12)).topics[0].error_code != 0:
-            pass
+            pause()
     return Peer(port, created.topic_id, found.cluster_id)
 
 
@@ -173,7 +174,7 @@ def test_metadata_of_neither_a_name_nor_an_id(kafka, barnabas, names, version):
     data = request_frame(ApiKey.METADATA, topics(*names), version)
     theirs, ours = (peer.answer(ApiKey.METADATA, data, version) for peer in (kafka, barnabas))
     for part in (theirs, *theirs["topics"]):
-        if part["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR:  # Kafka stumbles where it no longer looks for it
+        if part["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR:  # Kafka fails where it no longer checks for it
             part["error_code"] = ErrorCode.INVALID_REQUEST
     assert ours == theirs
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from broker.config.names import SETTINGS
-from protocol.api import ApiKey
-from tests.support.admin_requests import (
+from barnabas.broker.config.names import SETTINGS
+from barnabas.client.requests.admin import (
     APPEND,
     BROKER,
     BROKER_LOGGER,
@@ -14,26 +13,26 @@ from tests.support.admin_requests import (
     SET,
     SUBTRACT,
     TOPIC,
-    alter,
-    describe,
-    replace,
-    resources,
+    alter_configs,
+    describe_configs,
+    incremental_alter_configs,
+    list_config_resources,
 )
-from tests.support.admin_side_by_side import SET_BY_KAFKA, administered, play
+from barnabas.protocol.api import ApiKey
+from tests.support.admin_side_by_side import SET_BY_KAFKA, play
 
 pytestmark = pytest.mark.java
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory):
-    with administered(tmp_path_factory.mktemp("data")) as sides:
-        yield sides
+@pytest.fixture
+def brokers(administered_brokers):
+    return administered_brokers
 
 
 def settled(side, resource_type, name, setting, value):
     """Wait until an alteration can be seen, which in Apache Kafka may be after it was answered."""
     while True:
-        (result,) = side.ask(ApiKey.DESCRIBE_CONFIGS, describe((resource_type, name, [setting])), 4).results
+        (result,) = side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs((resource_type, name, [setting])), 4).results
         if [entry.value for entry in result.configs] == [value]:
             return
 
@@ -61,23 +60,25 @@ def test_settings_are_described(brokers, resource):
             brokers,
             ApiKey.DESCRIBE_CONFIGS,
             version,
-            describe((*resource, SOME_SETTINGS)),
-            describe((*resource, SOME_SETTINGS), synonyms=True, documentation=version >= 3),
+            describe_configs((*resource, SOME_SETTINGS)),
+            describe_configs((*resource, SOME_SETTINGS), synonyms=True, documentation=version >= 3),
         )
 
 
 def test_all_settings_of_topics_are_described(brokers):
     for version in range(1, 5):
         for request in (
-            describe((TOPIC, "configured")),
-            describe((TOPIC, "one", []), (TOPIC, "one"), synonyms=True),
-            describe((TOPIC, "one", ["bogus"]), (TOPIC, "compacted"), synonyms=True, documentation=version >= 3),
+            describe_configs((TOPIC, "configured")),
+            describe_configs((TOPIC, "one", []), (TOPIC, "one"), synonyms=True),
+            describe_configs(
+                (TOPIC, "one", ["bogus"]), (TOPIC, "compacted"), synonyms=True, documentation=version >= 3
+            ),
         ):
             play(brokers, ApiKey.DESCRIBE_CONFIGS, version, request)
 
 
 def test_every_setting_of_a_broker_is_described_as_kafka_describes_it(brokers):
-    """All that Barnabas knows, apart from values that are its own."""
+    """All settings that Barnabas has, except for values that are specific to it."""
     own = {name for name, setting in SETTINGS.items() if setting.unlike_kafka}
     own |= {"listeners", "advertised.listeners", "log.dir", "log.dirs", "node.id", "broker.id", "process.roles"}
     own |= {"controller.listener.names", "listener.security.protocol.map", SET_BY_KAFKA}
@@ -86,7 +87,7 @@ def test_every_setting_of_a_broker_is_described_as_kafka_describes_it(brokers):
     names = [name for name in SETTINGS if name not in own]
 
     def scenario(side):
-        (result,) = side.ask(ApiKey.DESCRIBE_CONFIGS, describe((BROKER, "1", names), synonyms=True), 4).results
+        (result,) = side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs((BROKER, "1", names), synonyms=True), 4).results
         yield from sorted(result.configs, key=lambda entry: entry.name)
 
     brokers.play(scenario)
@@ -118,10 +119,10 @@ def test_alterations_that_are_only_validated(brokers, case):
     operations = [(SET, name, value) for name, value in configs]
     for resource in ALTERED_RESOURCES:
         for version in range(2):
-            request = alter((*resource, operations), validate_only=True)
+            request = incremental_alter_configs((*resource, operations), validate_only=True)
             play(brokers, ApiKey.INCREMENTAL_ALTER_CONFIGS, version, request)
         for version in range(3):
-            play(brokers, ApiKey.ALTER_CONFIGS, version, replace((*resource, configs), validate_only=True))
+            play(brokers, ApiKey.ALTER_CONFIGS, version, alter_configs((*resource, configs), validate_only=True))
 
 
 NOT_ALTERED = {
@@ -141,14 +142,28 @@ NOT_ALTERED = {
     "a broker's setting that is no number": [(BROKER, "1", [(SET, "log.retention.ms", "soon")])],
     "a broker's setting that cannot be": [(BROKER, "1", [(SET, "log.retention.ms", "0")])],
     "a broker's setting that is too small": [(BROKER, "", [(SET, "log.segment.bytes", "1")])],
+    "a thread count that is more than doubled": [(BROKER, "1", [(SET, "log.cleaner.threads", "3")])],
     "no resources": [],
 }
+LOCKING_OUT = [
+    *(("max.connections", "0"), ("max.connections.per.ip", "0"), ("max.connection.creation.rate", "0")),
+    *(("message.max.bytes", "-1"), ("log.cleaner.threads", "0"), ("num.io.threads", "0"), ("num.io.threads", "")),
+    *(("log.segment.bytes", "-1"), ("log.cleaner.dedupe.buffer.size", "0"), ("log.local.retention.ms", "-3")),
+    *(("remote.fetch.max.wait.ms", "99999999999"), ("follower.fetch.last.tiered.offset.enable", "perhaps")),
+]
 
 
 @pytest.mark.parametrize("case", NOT_ALTERED)
 def test_alterations_that_change_nothing(brokers, case):
     for version in range(2):
-        play(brokers, ApiKey.INCREMENTAL_ALTER_CONFIGS, version, alter(*NOT_ALTERED[case]))
+        play(brokers, ApiKey.INCREMENTAL_ALTER_CONFIGS, version, incremental_alter_configs(*NOT_ALTERED[case]))
+
+
+@pytest.mark.parametrize("setting", LOCKING_OUT, ids="=".join)
+def test_values_that_would_break_a_broker(brokers, setting):
+    for broker_id in "1", "":
+        request = incremental_alter_configs((BROKER, broker_id, [(SET, *setting)]))
+        play(brokers, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
 
 
 def test_a_topics_settings_are_altered_step_by_step(brokers):
@@ -166,12 +181,16 @@ def test_a_topics_settings_are_altered_step_by_step(brokers):
     def scenario(side):
         side.create_topic("altered")
         for operations, value in steps:
-            yield side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, alter((TOPIC, "altered", operations)), 1)
+            yield side.ask(
+                ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs((TOPIC, "altered", operations)), 1
+            )
             settled(side, TOPIC, "altered", "cleanup.policy", value)
-            yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe((TOPIC, "altered", names), synonyms=True), 4)
-        yield side.ask(ApiKey.ALTER_CONFIGS, replace((TOPIC, "altered", [("flush.ms", "5")])), 2)
+            yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs((TOPIC, "altered", names), synonyms=True), 4)
+        yield side.ask(ApiKey.ALTER_CONFIGS, alter_configs((TOPIC, "altered", [("flush.ms", "5")])), 2)
         settled(side, TOPIC, "altered", "flush.ms", "5")
-        yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe((TOPIC, "altered", [*names, "flush.ms"]), synonyms=True), 4)
+        yield side.ask(
+            ApiKey.DESCRIBE_CONFIGS, describe_configs((TOPIC, "altered", [*names, "flush.ms"]), synonyms=True), 4
+        )
 
     brokers.play(scenario)
 
@@ -180,11 +199,13 @@ def test_one_resource_that_is_refused_does_not_keep_the_others_back(brokers):
     def scenario(side):
         yield side.ask(
             ApiKey.INCREMENTAL_ALTER_CONFIGS,
-            alter((TOPIC, "one", [(SET, "flush.ms", "soon")]), (TOPIC, "three", [(SET, "flush.ms", "5000")])),
+            incremental_alter_configs(
+                (TOPIC, "one", [(SET, "flush.ms", "soon")]), (TOPIC, "three", [(SET, "flush.ms", "5000")])
+            ),
             1,
         )
         settled(side, TOPIC, "three", "flush.ms", "5000")
-        yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe((TOPIC, "one", ["flush.ms"])), 4)
+        yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs((TOPIC, "one", ["flush.ms"])), 4)
 
     brokers.play(scenario)
 
@@ -202,24 +223,28 @@ def test_a_brokers_settings_are_altered(brokers):
 
     def scenario(side):
         for whose, operations, value in steps:
-            yield side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, alter((BROKER, whose, operations)), 1)
+            yield side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs((BROKER, whose, operations)), 1)
             settled(side, BROKER, "1", name, value)
             settled(side, TOPIC, "one", "retention.ms", value or "86400000")
             if whose == "":  # what holds here may be seen before what holds everywhere
-                while bool(side.ask(ApiKey.DESCRIBE_CONFIGS, describe(asked[1]), 4).results[0].configs) != bool(value):
+                while bool(side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs(asked[1]), 4).results[0].configs) != bool(
+                    value
+                ):
                     pass
-            yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe(*asked, synonyms=True), 4)
+            yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs(*asked, synonyms=True), 4)
 
     brokers.play(scenario)
 
 
 def test_a_brokers_settings_are_replaced(brokers):
     def scenario(side):
-        yield side.ask(ApiKey.ALTER_CONFIGS, replace((BROKER, "1", [("log.flush.interval.ms", "9000")])), 2)
+        yield side.ask(ApiKey.ALTER_CONFIGS, alter_configs((BROKER, "1", [("log.flush.interval.ms", "9000")])), 2)
         settled(side, TOPIC, "one", "flush.ms", "9000")
-        yield side.ask(ApiKey.ALTER_CONFIGS, replace((BROKER, "1", [])), 2)
+        yield side.ask(ApiKey.ALTER_CONFIGS, alter_configs((BROKER, "1", [])), 2)
         settled(side, BROKER, "1", "log.flush.interval.ms", None)
-        yield side.ask(ApiKey.DESCRIBE_CONFIGS, describe((BROKER, "1", ["log.flush.interval.ms"]), synonyms=True), 4)
+        yield side.ask(
+            ApiKey.DESCRIBE_CONFIGS, describe_configs((BROKER, "1", ["log.flush.interval.ms"]), synonyms=True), 4
+        )
 
     brokers.play(scenario)
 
@@ -231,13 +256,13 @@ def test_a_brokers_settings_are_replaced(brokers):
     "types", [[BROKER], [BROKER_LOGGER], [BROKER, BROKER_LOGGER, BROKER], [CLIENT_METRICS], [GROUP], [99], [BROKER, 0]]
 )
 def test_resources_are_listed(brokers, types):
-    play(brokers, ApiKey.LIST_CONFIG_RESOURCES, 1, resources(*types))
+    play(brokers, ApiKey.LIST_CONFIG_RESOURCES, 1, list_config_resources(*types))
 
 
 def test_topics_are_listed(brokers):
     def scenario(side):
         for types in ([TOPIC], [], [TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP]):
-            listed = side.ask(ApiKey.LIST_CONFIG_RESOURCES, resources(*types), 1)
+            listed = side.ask(ApiKey.LIST_CONFIG_RESOURCES, list_config_resources(*types), 1)
             listed.config_resources = [
                 resource
                 for resource in listed.config_resources
@@ -246,4 +271,4 @@ def test_topics_are_listed(brokers):
             yield listed
 
     brokers.play(scenario)
-    play(brokers, ApiKey.LIST_CONFIG_RESOURCES, 0, resources())
+    play(brokers, ApiKey.LIST_CONFIG_RESOURCES, 0, list_config_resources())

@@ -11,17 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from protocol.messages.describe_transactions import DescribeTransactionsRequest
-from protocol.messages.end_txn import EndTxnRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.client.requests.lookup import TRANSACTION, find_coordinator
+from barnabas.client.requests.transactions import add_offsets_to_txn, end_txn, init_producer_id
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.broker.transaction.client import add_request
-from tests.support.apache_kafka import ApacheKafka, run_tool
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.console_consumer import formatted_records
 from tests.support.dump_log import dump_log
 from tests.support.side_by_side import CLOSED, Side
 
@@ -44,7 +43,7 @@ COME_AGAIN = {
 
 
 class Story:
-    """What producers ask of one broker, and all that it answered."""
+    """What producers ask one broker, and everything that it answers."""
 
     def __init__(self, port: int) -> None:
         self._side = Side(port)
@@ -62,13 +61,11 @@ class Story:
 
     def ready(self) -> None:
         self._side.create_topic("t", 2)
-        request = FindCoordinatorRequest(key_type=1, coordinator_keys=["a"])
+        request = find_coordinator(4, "a", key_type=TRANSACTION)
         self._ask(ApiKey.FIND_COORDINATOR, request, 4, lambda answer: [answer.coordinators[0].error_code])
 
     def init(self, id, had=(-1, -1), version=5, timeout_ms=60_000):
-        request = InitProducerIdRequest(
-            transactional_id=id, transaction_timeout_ms=timeout_ms, producer_id=had[0], producer_epoch=had[1]
-        )
+        request = init_producer_id(id, *had, timeout_ms)
         answer = self._ask(ApiKey.INIT_PRODUCER_ID, request, version, lambda answer: [answer.error_code])
         self._heard("init", id, had, version, answer.error_code, answer.producer_id, answer.producer_epoch)
         return answer.producer_id, answer.producer_epoch
@@ -90,16 +87,12 @@ class Story:
         self._heard("add", id, producer, version, verify_only, *sorted(results(answer)))
 
     def add_offsets(self, id, producer, version=4):
-        request = AddOffsetsToTxnRequest(
-            transactional_id=id, producer_id=producer[0], producer_epoch=producer[1], group_id="g"
-        )
+        request = add_offsets_to_txn(id, *producer, "g")
         answer = self._ask(ApiKey.ADD_OFFSETS_TO_TXN, request, version, lambda answer: [answer.error_code])
         self._heard("offsets", id, producer, version, answer.error_code)
 
     def end(self, id, producer, commit=True, version=5):
-        request = EndTxnRequest(
-            transactional_id=id, producer_id=producer[0], producer_epoch=producer[1], committed=commit
-        )
+        request = end_txn(id, *producer, commit=commit)
         answer = self._ask(ApiKey.END_TXN, request, version, lambda answer: [answer.error_code])
         self._heard("end", id, producer, commit, version, answer.error_code, answer.producer_id, answer.producer_epoch)
         if not answer.error_code:
@@ -172,7 +165,7 @@ def _with_epochs_of_their_own(story):
     story.add("own", third, T1, version=3)
     story.end("own", third, False)
     story.describe("own")
-    # A client may change its ways.
+    # A client may change its protocol.
     producer = story.init("both")
     story.add("both", producer, T0, version=3)
     producer = story.end("both", producer)
@@ -273,7 +266,7 @@ def told(tmp_path_factory):
     data = tmp_path_factory.mktemp("data")
     with BrokerProcess(data, settings=SETTINGS) as barnabas:
         from_barnabas = story_of(barnabas.port)
-        printed = console_consumer(barnabas)
+        printed = formatted_records(barnabas.bootstrap, "__transaction_state", "TransactionLogMessageFormatter", 5)
     with ApacheKafka(SETTINGS, directory=tmp_path_factory.mktemp("apache-kafka")) as kafka:
         from_kafka = story_of(kafka.port)
     return Told(kafka.data_directory, data, from_kafka, from_barnabas, printed)
@@ -285,22 +278,6 @@ def story_of(port: int) -> list[tuple]:
     tell(story)
     story.close()
     return story.answers
-
-
-def console_consumer(broker: BrokerProcess) -> list[dict]:
-    """What the console consumer prints of the first records: JSON after JSON, not even a space in between."""
-    done = run_tool(
-        "kafka-console-consumer",
-        *("--bootstrap-server", broker.bootstrap),
-        *("--topic", "__transaction_state", "--partition", "0", "--offset", "earliest", "--max-messages", "5"),
-        *("--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"),
-    )
-    decoder, text, found = json.JSONDecoder(), done.stdout.strip(), []
-    while text:
-        value, end = decoder.raw_decode(text)
-        found.append(value)
-        text = text[end:].lstrip()
-    return found
 
 
 def test_both_give_the_same_answers(told):

@@ -11,6 +11,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -89,7 +90,7 @@ public class ClientDriver {
                 opened.set(call.get("on").asInt(), null).close();
                 return null;
             case "create_topic":
-                NewTopic created = new NewTopic(topic, call.get("partitions").asInt(), (short) 1);
+                NewTopic created = new NewTopic(topic, Optional.of(call.get("partitions").asInt()), Optional.empty());
                 return done(admin(call).createTopics(List.of(created.configs(strings(call.get("configs"))))).all());
             case "delete_topic":
                 return done(admin(call).deleteTopics(List.of(topic)).all());

@@ -19,7 +19,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * starts another one; and when there was no sign of life for a while.
  */
 public class TransactionLoop {
-    private static final long HANGS_AFTER_MS = 20_000;
+    private static final long HANGS_AFTER_MS =
+            1000 * Long.parseLong(System.getenv().getOrDefault("BARNABAS_HANGS_AFTER", "20"));
     private static volatile boolean over = false;
     private static volatile long lastSign = System.nanoTime();
 

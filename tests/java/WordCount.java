@@ -25,7 +25,7 @@ public class WordCount {
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 1000);
-        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
+        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, -1);
         settings.put("auto.offset.reset", "earliest");
         settings.put("session.timeout.ms", 6000);
         settings.put("transaction.timeout.ms", 5000);

@@ -1,11 +1,11 @@
 """One Spark session for all tests: it takes seconds to start."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support import quick_java
 from tests.support.broker_process import BrokerProcess
 
 TIMEOUT = 900
@@ -22,9 +22,9 @@ def unavailable() -> str | None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        return "pyspark is not installed: pip install 'barnabas[pipeline]'"
-    from pipeline.connector import default_packages, jars
-    from pipeline.errors import PipelineError
+        return "pyspark is not installed: pip install '.[pipeline]' in a clone of Barnabas"
+    from barnabas.pipeline.connector import default_packages, jars
+    from barnabas.pipeline.errors import PipelineError
 
     try:
         jars(default_packages())
@@ -34,11 +34,16 @@ def unavailable() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def spark_is_here() -> None:
-    """Skip where Spark cannot run. In CI (CI=true) that is a failure, with the same word."""
+def spark_is_here() -> Iterator[None]:
+    """Skip where Spark cannot run. In CI (CI=true) that is a failure, with the same reason."""
     reason = unavailable()
     if reason:
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    from tests.support import quick_spark
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", quick_spark.options())  # also for the processes that tests start
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +52,10 @@ def spark_settings(spark_is_here, tmp_path_factory) -> dict[str, Any]:
     settings = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": quick_java.OPTIONS,
+        # A query over a few rows is done before Spark has compiled code for it. The pipelines that tests run in
+        # processes of their own (test_kills.py, test_cluster.py) are compiled.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     return {"master": "local[2]", "settings": settings, "log": folder / "spark.log"}
 
@@ -55,7 +63,7 @@ def spark_settings(spark_is_here, tmp_path_factory) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def _stopped_at_the_end():
     yield
-    from pipeline.session import current_session
+    from barnabas.pipeline.session import current_session
 
     running = current_session()
     if running is not None:
@@ -65,7 +73,7 @@ def _stopped_at_the_end():
 @pytest.fixture
 def spark(spark_settings, _stopped_at_the_end):
     """The one session of all tests; another if a test before has stopped it, or its Java has died."""
-    from pipeline.session import spark_session
+    from barnabas.pipeline.session import spark_session
 
     return spark_session("tests", **spark_settings)
 

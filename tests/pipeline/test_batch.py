@@ -10,8 +10,8 @@ pytest.importorskip("pyspark")
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pipeline import read_topic
-from pipeline.errors import PipelineError
+from barnabas.pipeline import read_topic
+from barnabas.pipeline.errors import PipelineError
 from tests.support.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.spark
@@ -26,7 +26,7 @@ def broker(tmp_path_factory):
     """A broker with the topic `numbers`: 100 records of each codec, then 20 that are aborted and 20 that are not."""
     with BrokerProcess(tmp_path_factory.mktemp("data")) as process:
         admin = AdminClient({"bootstrap.servers": process.bootstrap})
-        admin.create_topics([NewTopic("numbers", PARTITIONS, 1)])["numbers"].result(30)
+        admin.create_topics([NewTopic("numbers", PARTITIONS, 1)])["numbers"].result(60)
         number = 0
         for codec in CODECS:
             producer = Producer({"bootstrap.servers": process.bootstrap, "compression.type": codec})
@@ -127,6 +127,6 @@ def test_what_is_missing_is_a_sentence(spark, broker):
 
 
 def test_no_broker_is_a_sentence(spark, monkeypatch):
-    monkeypatch.setattr("pipeline.batch.SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr("barnabas.pipeline.batch.SECONDS_TO_ANSWER", 0.5)
     with pytest.raises(PipelineError, match=r"no broker answers at 127\.0\.0\.1:1 .*is it running\?"):
         read_topic(spark, "numbers", bootstrap="127.0.0.1:1")

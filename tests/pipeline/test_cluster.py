@@ -1,5 +1,6 @@
 """A pipeline on a real Spark cluster: a master and two workers, whose python does not have Barnabas installed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.pipeline.topics import Topics
-from tests.support.spark_cluster import SparkCluster, python_without_barnabas
+from tests.support import quick_spark
+from tests.support.environments import environment_without_barnabas
+from tests.support.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
@@ -28,8 +31,7 @@ sinks:
 checkpoint: {checkpoint}
 spark:
   spark.executor.memory: 512m
-  spark.executor.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+  spark.executor.extraJavaOptions: {options}
   spark.driver.host: 127.0.0.1
 """
 
@@ -51,13 +53,17 @@ def test_a_pipeline_runs_on_a_cluster_whose_executors_have_nothing_of_ours(spark
     topics.fill("numbers", [str(number) for number in range(1000)])
     file = tmp_path / "pipeline" / "numbers.yaml"
     file.parent.mkdir()
-    file.write_text(PIPELINE.format(bootstrap=broker.bootstrap, checkpoint=tmp_path / "checkpoint"))
+    file.write_text(
+        PIPELINE.format(
+            bootstrap=broker.bootstrap, checkpoint=tmp_path / "checkpoint", options=json.dumps(quick_spark.options())
+        )
+    )
     file.with_name("doubling.py").write_text(DOUBLING)
-    python = python_without_barnabas(tmp_path / "python")
+    python = environment_without_barnabas(tmp_path / "python")
     (tmp_path / "cluster").mkdir()
     with SparkCluster(tmp_path / "cluster", workers=2) as cluster:
         done = subprocess.run(
-            [sys.executable, "-m", "broker.cli", "pipeline", "run", file, "--master", cluster.master, "--once"],
+            [sys.executable, "-m", "barnabas", "pipeline", "run", file, "--master", cluster.master, "--once"],
             env={**os.environ, "PYSPARK_PYTHON": str(python)},
             capture_output=True,
             text=True,

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from broker.cli import main
-from broker.cli.pipeline import duration
-from pipeline.checkpoint import Checkpoint
+from barnabas.command import main
+from barnabas.command.values import duration
+from barnabas.pipeline.checkpoint import Checkpoint
 from tests.pipeline.topics import Topics
 
 FILE = """\
@@ -44,7 +44,9 @@ def test_init_writes_a_file_that_is_right_and_never_over_another(tmp_path, capsy
 
 
 def test_validate_reports_everything_and_ends_with_2(file, capsys):
-    assert main(["pipeline", "validate", str(file), "--set", "triger=once", "--set", "sinks.out.from=nowhere"]) == 2
+    assert (
+        main(["pipeline", "validate", str(file), "--config", "triger=once", "--config", "sinks.out.from=nowhere"]) == 2
+    )
     said = capsys.readouterr().err.splitlines()
     assert said[0].endswith("command.yaml:1: triger: nobody knows 'triger' here; did you mean 'trigger'?")
     assert said[1].endswith("command.yaml:8: sinks.out.from: there is no view 'nowhere'")
@@ -69,7 +71,7 @@ def test_run_status_and_explain(broker, spark, file, capsys):
     topics = Topics(broker.bootstrap)
     topics.create(lines=2)
     topics.fill("lines", ["a", "bbb", "ccc"])
-    at = ["--set", f"bootstrap={broker.bootstrap}"]
+    at = ["--config", f"bootstrap={broker.bootstrap}"]
     assert main(["pipeline", "status", str(file), *at]) == 1
     assert "has not run yet" in capsys.readouterr().err
     assert main(["pipeline", "explain", str(file), *at]) == 0

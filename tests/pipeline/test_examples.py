@@ -1,4 +1,4 @@
-"""The pipelines that people learn from, run on a broker of our own."""
+"""The example pipelines, run on our own broker."""
 
 import json
 import time
@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.file import load
-from pipeline.running import run
+from barnabas.pipeline.file import load
+from barnabas.pipeline.running import run
 from tests.pipeline.topics import Topics
 from tests.support.apache_kafka import ApacheKafka, unavailable
 
@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 
 @pytest.fixture
 def example(broker, spark, tmp_path):
-    """Run an example over all that is there."""
+    """Run an example over all existing records."""
     return partial(run_example, broker.bootstrap, spark, tmp_path)
 
 

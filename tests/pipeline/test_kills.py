@@ -17,9 +17,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.sinks.crashes import BATCH_POINTS, STAGE_POINTS, TASK_BATCH_POINTS, TASK_POINTS, VARIABLE
+from barnabas.pipeline.sinks.crashes import BATCH_POINTS, STAGE_POINTS, TASK_BATCH_POINTS, TASK_POINTS, VARIABLE
 from tests.pipeline.topics import Topics
-from tests.support import quick_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_is_here"), pytest.mark.timeout(1800)]
 
@@ -71,12 +70,11 @@ class Kills:
         if victims:
             environment[VARIABLE] = ";".join(f"{point} {victim} {fired[point]}" for point, victim in victims)
         # Tasks may be tried again, as on a cluster: the death of a Python worker need not end the run.
-        command = [sys.executable, "-m", "broker.cli", "pipeline", "run", "pipeline.yaml", "--once"]
-        command += ["--master", "local[2,8]", "--set", f"bootstrap={self.broker.bootstrap}"]
-        command += ["--set", f"spark.spark.driver.extraJavaOptions={quick_java.OPTIONS}"]
+        command = [sys.executable, "-m", "barnabas", "pipeline", "run", "pipeline.yaml", "--once"]
+        command += ["--master", "local[2,8]", "--config", f"bootstrap={self.broker.bootstrap}"]
         log = self.folder / f"run-{self.runs}.log"
         with log.open("w") as output:
-            done = subprocess.run(command, cwd=self.folder, env=environment, stdout=output, stderr=output, timeout=280)
+            done = subprocess.run(command, cwd=self.folder, env=environment, stdout=output, stderr=output, timeout=600)
         said = log.read_text()
         for point, file in fired.items():
             assert file.exists(), f"{point} was never reached:\n{said}"

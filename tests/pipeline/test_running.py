@@ -6,7 +6,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -14,23 +16,34 @@ pytest.importorskip("pyspark")
 
 from pyspark import SparkContext
 
-from pipeline import running
-from pipeline.errors import PipelineError
-from pipeline.file.reading import parse
-from pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlTransform, TopicSink
-from pipeline.running import run
-from pipeline.session import spark_session
+from barnabas import Barnabas
+from barnabas.pipeline import running
+from barnabas.pipeline.cluster import Cluster
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.file.reading import parse
+from barnabas.pipeline.model import Encoding, Format, ParquetSink, Pipeline, Source, SqlTransform, TopicSink
+from barnabas.pipeline.running import run
+from barnabas.pipeline.session import spark_session
 from tests.pipeline.topics import Topics
-from tests.support import quick_java
 from tests.support.ports import HeldPort
 
 NAME_FIELD = ', {"name": "name", "type": "string"}'
 AVRO = f'{{"type": "record", "name": "point", "fields": [{{"name": "x", "type": "int"}}{NAME_FIELD}]}}'
 
 
+ON_THREE_BROKERS = """\
+name: three-brokers
+sources:
+  numbers: {{topic: numbers, value: json, schema: "n INT", max_records_per_batch: 150}}
+sinks:
+  out: {{from: numbers, topic: out}}
+checkpoint: {checkpoint}
+"""
+
+
 @pytest.fixture
 def go(broker, spark, tmp_path):
-    """Run the text of a file over all that is there."""
+    """Run the text of a pipeline file over all existing records."""
 
     def go(text, **more):
         pipeline = parse(text, "test.yaml", tmp_path, [("bootstrap", broker.bootstrap)])
@@ -163,7 +176,9 @@ def test_a_mistake_that_only_spark_can_see_is_a_sentence(broker, go, tmp_path, c
     )
     Topics(broker.bootstrap).create(numbers=1, out=1)
     assert said in failure(go, BAD + change + "\n")
-    assert capfd.readouterr() == ("", "")  # no trace of Java's
+    output, errors = capfd.readouterr()
+    # No trace of Java's. (On a busy machine librdkafka notes that it drops events when a producer is closed.)
+    assert output + "".join(line for line in errors.splitlines() if "BGQUEUE" not in line) == ""
 
 
 @pytest.mark.spark
@@ -209,7 +224,7 @@ def test_what_does_not_fit_is_found_in_every_format(broker, go):
         "nulls": [b"\x00", b"\x02\x02"],
     }
     for topic in bad:
-        topics.fill(topic, [*good[topic], *bad[topic], None])  # no value at all is nothing bad
+        topics.fill(topic, [*good[topic], *bad[topic], None])  # a null value is not an error
     go(EVERY_FORMAT.format(record=AVRO, nulls=AVRO.replace('"int"', '["null", "int"]').replace(NAME_FIELD, "")))
     found = {topic: [json.loads(each) for each in topics.values(f"{topic}-out")] for topic in bad}
     assert found == {
@@ -237,7 +252,7 @@ checkpoint: checkpoint
         "sources.lines.from: the topic 'lines' has no partition 2; it has 2"
     )
     assert failure(go, text.replace("{lines: {1", "{line: {1")) == (
-        "sources.lines.from: 'line' is no topic of this source; did you mean 'lines'?"
+        "sources.lines.from: 'line' is not a topic of this source; did you mean 'lines'?"
     )
     go(text)
     assert sorted(topics.values("out")) == ["0a", "0b", "0c", "1c"]
@@ -296,6 +311,36 @@ def test_per_task_is_refused_where_rows_lost_their_place(broker, go):
     assert "an operation (Aggregate) that keeps state" in failure(go, counted)
 
 
+@pytest.mark.spark
+def test_exactly_once_on_three_brokers_whose_leaders_move(spark, tmp_path):
+    """Every leader moves while the query runs, also those of its offsets and transactions."""
+    settings = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+    with Barnabas(settings, brokers=3, journal=False) as cluster:
+        topics = Topics(cluster.bootstrap_servers)
+        for name in ("numbers", "out"):
+            cluster.create_topic(name, partitions=2)
+        topics.fill("numbers", [json.dumps({"n": number}) for number in range(300)])
+        is_over = threading.Event()
+
+        def move_leaders():
+            while not is_over.wait(0.5):
+                for topic, state in cluster.state["topics"].items():
+                    for index, partition in enumerate(state["partitions"]):
+                        if len(partition["isr"]) == 3:
+                            follower = next(each for each in partition["isr"] if each != partition["leader"])
+                            cluster.move_leader(topic, index, to=follower)
+
+        mover = threading.Thread(target=move_leaders)
+        mover.start()
+        try:
+            text = ON_THREE_BROKERS.format(checkpoint=tmp_path / "checkpoint")
+            run(parse(text, "test.yaml", tmp_path, [("bootstrap", cluster.bootstrap_servers)]), once=True, spark=spark)
+        finally:
+            is_over.set()
+            mover.join()
+        assert sorted(int(json.loads(value)["n"]) for value in topics.values("out")) == list(range(300))
+
+
 # What is found before Spark is started.
 
 
@@ -328,11 +373,12 @@ def test_what_spark_submit_was_told_goes_over_the_file(broker, tmp_path, monkeyp
     assert asked == [master, "spark://said:7077"]
 
 
-def test_an_unreachable_broker(tmp_path):
+def test_an_unreachable_broker(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "Cluster", partial(Cluster, timeout=1.0))
     held = HeldPort()
     port = held.number
     begun = time.monotonic()
-    with pytest.raises(PipelineError, match=f"no broker answered at 127.0.0.1:{port} within 10 s; start one"):
+    with pytest.raises(PipelineError, match=f"no broker answered at 127.0.0.1:{port} within 1 s; start one"):
         run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", f"127.0.0.1:{port}")]))
     assert time.monotonic() - begun < 60
 
@@ -354,7 +400,8 @@ def test_a_checkpoint_of_another_pipeline_or_cluster(broker, tmp_path, identity,
         run(parse(BAD, "test.yaml", tmp_path, [("bootstrap", broker.bootstrap)]))
 
 
-def test_a_full_disk(broker, tmp_path):
+@pytest.mark.spark
+def test_a_full_disk(spark_is_here, broker, tmp_path):
     """A file system of 64 KiB, in a mount namespace of the command's own."""
     Topics(broker.bootstrap).create(numbers=1, out=1)
     folder = tmp_path / "checkpoint"
@@ -367,8 +414,7 @@ def test_a_full_disk(broker, tmp_path):
     ):
         pytest.skip("no mount namespaces here, which the test makes a small disk with")
     command = (
-        f"{sys.executable} -m broker.cli pipeline run {tmp_path}/bad.yaml --once --set bootstrap={broker.bootstrap}"
-        f" --set 'spark.spark.driver.extraJavaOptions={quick_java.OPTIONS}'"
+        f"{sys.executable} -m barnabas pipeline run {tmp_path}/bad.yaml --once --config bootstrap={broker.bootstrap}"
     )
     script = f"{mount} && (head -c 100000 /dev/zero > {folder}/filler || true) 2>/dev/null && {command}"
     done = subprocess.run(

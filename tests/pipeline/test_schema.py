@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from pipeline.schema import Field, SchemaError, Type, bytes_of_nulls, misfit, parse_schema
+pytest.importorskip("pyspark")
+
+from barnabas.pipeline.schema import Field, SchemaError, Type, bytes_of_nulls, misfit, parse_schema
 
 
 def test_columns_with_types_and_not_null():
@@ -34,7 +36,7 @@ def test_nested_types_print_as_spark_writes_them():
         ("id ?", "unexpected '?'"),
     ],
 )
-def test_what_is_no_schema_says_why(text, said):
+def test_an_invalid_schema_says_why(text, said):
     with pytest.raises(SchemaError) as caught:
         parse_schema(text)
     assert said in str(caught.value)
@@ -55,7 +57,7 @@ def test_what_is_no_schema_says_why(text, said):
         ('{"id": 1, "at": {"x": []}}', "the field at.x should be DOUBLE, and is an array"),
     ],
 )
-def test_a_record_that_does_not_fit_is_told_why(value, said):
+def test_a_record_that_does_not_fit_is_reported_with_the_reason(value, said):
     fields = parse_schema("id INT NOT NULL, tags ARRAY<STRING>, at STRUCT<x: DOUBLE>")
     assert misfit(json.loads(value), fields) == said
 

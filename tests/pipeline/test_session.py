@@ -11,10 +11,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import connector, java, session
-from pipeline.errors import ConnectorMissing, JavaMissing
-from pipeline.session import log_file, spark_session
-from tests.support import quick_java
+from barnabas.pipeline import connector, java, session
+from barnabas.pipeline.errors import ConnectorMissing, JavaMissing
+from barnabas.pipeline.session import log_file, spark_session
 
 PRINTS_ITS_ARGUMENTS = '#!/bin/sh\nfor argument do echo "$argument"; done\n'
 
@@ -77,7 +76,7 @@ def test_the_sentence_names_the_javas_that_do_not_serve(machine, tmp_path):
         java.java_home()
 
 
-def test_the_wrapper_drops_the_one_module_and_passes_on_all_else(machine, tmp_path):
+def test_the_wrapper_drops_one_module_and_passes_on_everything_else(machine, tmp_path):
     home = java.wrapped(a_java(tmp_path / "with a space", PRINTS_ITS_ARGUMENTS))
     command = home / "bin" / "java"
     assert command.stat().st_mode & stat.S_IXUSR
@@ -169,7 +168,7 @@ def test_what_executors_get_is_named_by_its_contents(monkeypatch, tmp_path):
     archive = session.shipped_packages()
     assert session.shipped_packages() == archive
     assert [each.name for each in archive.parent.iterdir()] == [archive.name]
-    program = "import pipeline.sinks.topic_per_task as sink; print(sink.__file__)"
+    program = "import barnabas.pipeline.sinks.topic_per_task as sink; print(sink.__file__)"
     command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(archive)}, capture_output=True, text=True)
     assert done.stdout.startswith(str(archive)), done.stderr
@@ -195,14 +194,13 @@ class TestSession:
 
 @pytest.mark.spark
 def test_a_spark_that_does_not_start_is_a_sentence_and_the_next_one_starts(spark_is_here):
-    """In one process: a master that is none, and a setting that is none."""
+    """In one process: an invalid master, and an invalid setting."""
     program = (
-        "from pipeline import spark_session\n"
-        "from pipeline.errors import PipelineError\n"
+        "from barnabas.pipeline import spark_session\n"
+        "from barnabas.pipeline.errors import PipelineError\n"
         "for master, partitions in ('nowhere', '1'), ('local[1]', 'many'), ('local[1]', '1'):\n"
         "    try:\n"
         "        settings = {'spark.sql.shuffle.partitions': partitions}\n"
-        f"        settings['spark.driver.extraJavaOptions'] = {quick_java.OPTIONS!r}\n"
         "        spark = spark_session(master=master, settings=settings)\n"
         "        print(spark.range(100).count())\n"
         "    except PipelineError as error:\n"
@@ -227,9 +225,8 @@ def test_spark_runs_on_the_java_that_python_brings(spark_is_here, tmp_path):
             if not tool.name.startswith(("java", "jre")) and not (tools / tool.name).exists():
                 (tools / tool.name).symlink_to(tool)
     program = (
-        "from pipeline.session import spark_session\n"
-        f"settings = {{'spark.driver.extraJavaOptions': {quick_java.OPTIONS!r}}}\n"
-        "spark = spark_session(master='local[1]', settings=settings)\n"
+        "from barnabas.pipeline.session import spark_session\n"
+        "spark = spark_session(master='local[1]')\n"
         "version = spark._jvm.java.lang.System.getProperty('java.version')\n"
         "print(version, spark.range(100).count(), spark.read.format('kafka'))\n"
     )

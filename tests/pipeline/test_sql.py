@@ -2,7 +2,9 @@
 
 import pytest
 
-from pipeline.sql import problem_of, references
+pytest.importorskip("pyspark")
+
+from barnabas.pipeline.sql import problem_of, references
 
 
 @pytest.mark.parametrize(

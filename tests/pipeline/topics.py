@@ -8,6 +8,8 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+QUIET = {"log_level": 0}  # tests look at what the code under test prints
+
 
 class Topics:
     def __init__(self, bootstrap: str) -> None:
@@ -16,7 +18,7 @@ class Topics:
     def create(self, **topics: int) -> None:
         """name=partitions; an underscore in a name is a dash."""
         new = [NewTopic(name.replace("_", "-"), partitions, 1) for name, partitions in topics.items()]
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
         for created in admin.create_topics(new).values():
             created.result(60)
 
@@ -26,6 +28,7 @@ class Topics:
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
+                **QUIET,
                 "linger.ms": 5,
                 "on_delivery": lambda error, message: refused.append(str(error)) if error is not None else None,
             }
@@ -46,6 +49,7 @@ class Topics:
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
+                **QUIET,
                 "group.id": "tests",
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,

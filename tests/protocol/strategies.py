@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from protocol.api import ApiKey, request_type, response_type
-from protocol.codegen import default_of
-from protocol.schema import Message, Struct, StructType, WireType, wire_types
+from barnabas.protocol.api import ApiKey, request_type, response_type
+from barnabas.protocol.codegen import default_of
+from barnabas.protocol.schema import Message, Struct, StructType, WireType, wire_types
 
-# Lengths on both sides of where a compact length takes its second byte, and text of one to four bytes a character.
+# Lengths on both sides of where a compact length takes its second byte, and text of one to four bytes per character.
 _TEXTS = ["", "a", "orders", "ä", "日本語", "🎈", "n" * 126, "n" * 127, "n" * 128, "é" * 1000]
 _BLOBS = [b"", b"\0", b"\xff\xfe", bytes(126), bytes(127), bytes(128), bytes(range(256)) * 4]
 
@@ -40,10 +40,13 @@ def every_message() -> Iterator[tuple[type[Message], int]]:
                 yield message, version
 
 
+types_of = cache(wire_types)
+
+
 @cache
 def values(struct: StructType, version: int) -> st.SearchStrategy[Any]:
     """Instances of a struct as this version of its message can carry them: what it lacks has its default."""
-    types = wire_types(struct)
+    types = types_of(struct)
     fields = {}
     for name, spec in struct.fields.items():
         default = default_of(spec, types[name])

@@ -1,8 +1,8 @@
 import pytest
 
-from protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 
 
 def test_a_key_names_its_messages() -> None:

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from kafka.protocol.consumer import metadata as kafka_python
 
-from protocol.consumer_protocol import (
+from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
     read_with_version,
     with_version,
 )
-from protocol.errors import ProtocolError
+from barnabas.protocol.errors import ProtocolError
 from tests.protocol.strategies import values
 
 SUBSCRIPTION = ConsumerProtocolSubscription(

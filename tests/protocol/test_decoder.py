@@ -5,14 +5,15 @@ from contextlib import suppress
 
 import pytest
 
-from protocol.decoder import decode, decoder
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.messages.fetch import FetchResponse
-from protocol.messages.metadata import MetadataResponse
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.schema import (
+from barnabas.protocol.codegen import ELEMENTS_PER_PIECE
+from barnabas.protocol.decoder import MOST_ELEMENTS, decode, decoder, decoder_in_pieces
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.messages.api_versions import ApiVersionsResponse
+from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.protocol.messages.metadata import MetadataResponse
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.schema import (
     Bool,
     Bytes,
     Float64,
@@ -30,6 +31,7 @@ from protocol.schema import (
     field,
 )
 from tests.protocol.strategies import every_message
+from tests.support.sample_messages import sample
 
 
 class Numbers(Message, versions="0-1", flexible="1+"):
@@ -169,7 +171,7 @@ class TestTaggedFields:
         data = unhex("09 04  00 04 04 'tea'  02 08 0000000000000007  03 05 0001 0002 00  05 03 02 0008")
         assert decode(Tagged, 1, data) == Tagged(id=9, hint="tea", limit=7, place=Point(x=1, y=2), others=[8])
 
-    def test_that_nobody_knows_are_passed_over(self) -> None:
+    def test_that_are_unknown_are_skipped(self) -> None:
         data = unhex("09 03  01 02 aabb  02 08 0000000000000007  63 01 cc")
         assert decode(Tagged, 1, data) == Tagged(id=9, limit=7)
 
@@ -260,7 +262,7 @@ MALFORMED: list[tuple[str, type[Message], int, str, str]] = [
     ("text is not UTF-8", Texts, 1, "03 ffff 00 01 00 00 00", "not UTF-8"),
     ("text has half of a character", Texts, 0, "0002 e697 ffff 00000000 ffffffff ffffffff", "not UTF-8"),
     ("text has half of a surrogate pair", Texts, 1, "04 eda080 00 01 00 00 00", "not UTF-8"),
-    ("a length of six bytes", Texts, 1, "8080808080 01", "over five bytes"),
+    ("a length of six bytes", Texts, 1, "8080808080 01", "longer than five bytes"),
     ("a length of 35 bits", Texts, 1, "ffffffff7f", "over 32 bits"),
     ("a plain count is negative", Lists, 0, "fffffffe 00000000 00000000", "length -2"),
     ("a nullable plain count is -2", Lists, 0, "00000000 fffffffe 00000000", "length -2"),
@@ -277,7 +279,7 @@ MALFORMED: list[tuple[str, type[Message], int, str, str]] = [
     ("fewer tags than it says", Tagged, 1, "09 02 05 01 01", "cut short"),
     ("billions of tags", Tagged, 1, "09 ffffffff0f", "cut short"),
     ("billions of unknown tags", Journey, 0, "0001 0002 ffffffff0f", "cut short"),
-    ("a tag number of six bytes", Tagged, 1, "09 01 808080808001 00", "over five bytes"),
+    ("a tag number of six bytes", Tagged, 1, "09 01 808080808001 00", "longer than five bytes"),
     ("a tagged string is null and must not be", Tagged, 1, "09 01 00 01 00", "length -1"),
 ]
 
@@ -392,3 +394,54 @@ class TestRealMessages:
         assert response.error_code == 35
         assert response.finalized_features_epoch == 4
         assert response.supported_features == []
+
+
+# --- in pieces ---
+
+
+def in_pieces(message, version, data):
+    """What the decoder in pieces returns, and in how many pieces."""
+    decoding = decoder_in_pieces(message, version)(data, 0)
+    pieces = 1
+    while True:
+        try:
+            next(decoding)
+        except StopIteration as end:
+            return end.value[0], pieces
+        pieces += 1
+
+
+@pytest.mark.parametrize(("message", "version"), list(every_message()))
+def test_in_pieces_every_message_is_the_same(message, version):
+    data = encode(sample(message, version), version)
+    assert in_pieces(message, version, data) == (decode(message, version, data), 1)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_many_elements_take_several_pieces(version):
+    points = [Point(x=number, y=0) for number in range(2 * ELEMENTS_PER_PIECE + 1)]
+    message = Lists(numbers=[1, 2], names=["a", "b"], points=points)
+    assert in_pieces(Lists, version, encode(message, version)) == (message, 3)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_message_has_only_so_many_elements(version):
+    most = Lists(numbers=[7] * (MOST_ELEMENTS - 1), names=[""], points=[])
+    assert in_pieces(Lists, version, encode(most, version))[0] == most
+    for more in (
+        Lists(numbers=[7] * (MOST_ELEMENTS + 1), names=[], points=[]),
+        Lists(numbers=[7] * MOST_ELEMENTS, names=[""], points=[]),
+    ):
+        with pytest.raises(ProtocolError, match="elements"):
+            in_pieces(Lists, version, encode(more, version))
+
+
+def test_more_elements_than_there_may_be_are_not_even_begun():
+    data = encode(Lists(numbers=[], names=[""] * (MOST_ELEMENTS + 1), points=[]), 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError):
+            in_pieces(Lists, 1, data)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()

@@ -5,10 +5,26 @@ from dataclasses import dataclass
 
 import pytest
 
-from protocol.decoder import decode
-from protocol.encoder import Splices, encode, encoder
-from protocol.errors import ProtocolError
-from protocol.schema import Bool, Bytes, Int8, Int16, Int32, Int64, Message, Records, String, Struct, Uuid, field
+from barnabas.protocol.codegen import ELEMENTS_PER_PIECE
+from barnabas.protocol.decoder import decode
+from barnabas.protocol.encoder import Splices, encode, encoder, encoder_in_pieces
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import (
+    Bool,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Records,
+    String,
+    Struct,
+    Uuid,
+    field,
+)
+from tests.protocol.strategies import every_message
+from tests.support.sample_messages import sample
 
 
 class Parcel(Message, versions="0-2", flexible="2+"):
@@ -186,3 +202,33 @@ class TestEncoder:
 
     def test_is_made_once(self) -> None:
         assert encoder(Route, 0) is encoder(Route, 0)
+
+
+class Complaint(Message, versions="0-1", flexible="1+"):
+    name: String = field("0+")
+    error_message: String | None = field("0+", nullable="0+", default=None)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_long_error_message_is_cut_and_no_other_text(version):
+    for message, expected in ((None, None), ("short", "short"), ("\u20ac" * 40_000, "\u20ac" * 997 + "...")):
+        complaint = Complaint(name="x" * 5000, error_message=message)
+        decoded = decode(Complaint, version, encode(complaint, version))
+        assert (decoded.name, decoded.error_message) == ("x" * 5000, expected)
+
+
+# --- in pieces ---
+
+
+@pytest.mark.parametrize(("message", "version"), list(every_message()))
+def test_in_pieces_every_message_is_the_same(message, version):
+    value, out = sample(message, version), bytearray()
+    assert list(encoder_in_pieces(message, version)(value, out, [])) == []
+    assert out == encode(value, version)
+
+
+def test_many_elements_take_several_pieces():
+    rows = [Row(records=b"abc") for _ in range(2 * ELEMENTS_PER_PIECE + 1)]
+    out = bytearray()
+    assert list(encoder_in_pieces(Shelf, 0)(Shelf(rows=rows), out, [])) == [None, None]
+    assert out == encode(Shelf(rows=rows), 0)

@@ -1,6 +1,6 @@
 import pytest
 
-from protocol.errors import ErrorCode, ProtocolError
+from barnabas.protocol.errors import ErrorCode, ProtocolError
 
 
 def test_an_error_code_is_the_number_on_the_wire() -> None:

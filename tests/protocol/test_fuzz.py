@@ -1,4 +1,4 @@
-"""Decoders on bytes that nobody meant: every message and version, random bytes and damaged ones.
+"""Decoders on invalid bytes: every message and version, random bytes and damaged ones.
 
 A decoder raises ProtocolError and nothing else, or returns a value that encodes and decodes to itself.
 """
@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol import group_records, headers, transaction_records
-from protocol.decoder import decode
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.schema import Message
+from barnabas.protocol import group_records, headers, transaction_records
+from barnabas.protocol.decoder import decode
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import Message
 from tests.protocol.strategies import every_message, values
+from tests.support.effort import examples
 
 RECORDS = [
     group_records.OffsetCommitKey,
@@ -34,7 +35,7 @@ CASES = [*every_message(), *((message, version) for message in RECORDS for versi
 TELLING = bytes([0, 0, 0, 1, 1, 2, 3, 4, 8, 127, 128, 129, 254, 255, 255])
 
 fuzz = settings(
-    max_examples=3,
+    max_examples=examples(3),
     derandomize=True,
     database=None,
     deadline=None,
@@ -52,9 +53,9 @@ def test_survives(message: type[Message], version: int) -> None:
         for length in random.sample(range(len(data)), min(20, len(data))):
             with pytest.raises(ProtocolError):
                 decode(message, version, data[:length])
-        for _ in range(40):
+        for _ in range(examples(40)):
             survives(message, version, damaged(data, random))
-        for _ in range(20):
+        for _ in range(examples(20)):
             survives(message, version, random.randbytes(random.randrange(40)))
             survives(message, version, bytes(random.choices(TELLING, k=random.randrange(40))))
 

@@ -1,10 +1,10 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.decoder import decode, decoder
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.decoder import decode, decoder
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.headers import RequestHeader, ResponseHeader
 
 METADATA_REQUEST = RequestHeader(
     request_api_key=ApiKey.METADATA, request_api_version=9, correlation_id=7, client_id="tea"
@@ -31,7 +31,7 @@ def test_a_client_need_not_name_itself(version: int, tags: str) -> None:
     assert decode(RequestHeader, version, data).client_id is None
 
 
-def test_tags_of_a_header_that_nobody_knows_are_passed_over() -> None:
+def test_unknown_tags_of_a_header_are_skipped() -> None:
     data = bytes.fromhex("0003 0009 00000007 ffff  02  00 01 aa  05 02 bbcc")
     assert decode(RequestHeader, 2, data).correlation_id == 7
 

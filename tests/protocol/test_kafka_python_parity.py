@@ -17,15 +17,22 @@ from kafka.protocol.api_header import RequestHeader as KafkaPythonRequestHeader
 from kafka.protocol.api_header import ResponseHeader as KafkaPythonResponseHeader
 from kafka.protocol.api_message import ApiMessage
 
-from protocol.api import ApiKey, request_header_version, response_header_version
-from protocol.decoder import decode
-from protocol.encoder import encode
-from protocol.headers import RequestHeader, ResponseHeader
-from protocol.schema import ZERO_UUID, Message, Struct, StructType, WireType, wire_types
-from tests.protocol.strategies import every_message, values
+from barnabas.protocol.api import ApiKey, request_header_version, response_header_version
+from barnabas.protocol.decoder import decode
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.schema import ZERO_UUID, Message, Struct, StructType, WireType
+from tests.protocol.strategies import every_message, types_of, values
+from tests.support.effort import examples
 
 # Each is absent from kafka-python as a whole; it has every version of all the others.
 LACKING = {
+    "LeaderAndIsr",
+    "StopReplica",
+    "UpdateMetadata",
+    "ControlledShutdown",
+    "AlterPartition",
+    "AllocateProducerIds",
     "CreateDelegationToken",
     "RenewDelegationToken",
     "ExpireDelegationToken",
@@ -63,7 +70,7 @@ THEIR_NAMES = {
 MODULES: tuple[ModuleType, ...] = (admin, consumer, metadata, producer, sasl)
 
 parity = settings(
-    max_examples=12,
+    max_examples=examples(12),
     derandomize=True,
     database=None,
     deadline=None,
@@ -182,7 +189,7 @@ def _field_to_theirs(field: Any, value: Any, version: int) -> Any:
 
 def from_theirs(struct: StructType, value: Any, version: int) -> Any:
     """What kafka-python decoded, as our struct. What this version lacks keeps our default, not theirs."""
-    types = wire_types(struct)
+    types = types_of(struct)
     fields = {}
     for name, spec in struct.fields.items():
         if version in spec.versions:

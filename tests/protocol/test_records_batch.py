@@ -1,22 +1,22 @@
-"""protocol.records.batch: headers read, checked and patched in place."""
+"""barnabas.protocol.records.batch: headers read, checked and patched in place."""
 
 import struct
 
 import pytest
 
-from protocol.records.batch import (
+from barnabas.protocol.records import batch as batch_module
+from barnabas.protocol.records.batch import (
     HEADER_SIZE,
+    BatchHeader,
     advance_sequence,
     assign_position,
     read_header,
-    seal,
     set_log_append_time,
     validate_batch,
-    validate_record_set,
 )
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.errors import CorruptRecords, InvalidRecords, RecordsError, UnsupportedMagic
-from protocol.records.record import read_records
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.errors import CorruptRecords, RecordsError, UnsupportedMagic
+from barnabas.protocol.records.record import read_records
 
 RECORDS = [NewRecord(1000 + i, b"key%d" % i, b"value") for i in range(3)]
 
@@ -41,30 +41,23 @@ def test_the_header_of_a_batch_that_apache_kafka_wrote() -> None:
     assert header.next_offset == 11
 
 
-def test_a_record_set_may_hold_several_batches() -> None:
-    first, second = build_batch(RECORDS), build_batch(RECORDS[:1])
-    headers = validate_record_set(memoryview(first + second))
-    assert [header.record_count for header in headers] == [3, 1]
-    assert [header.size for header in headers] == [len(first), len(second)]
-
-
 def test_every_damaged_byte_from_the_magic_on_is_noticed() -> None:
     batch = build_batch(RECORDS)
     for position in range(8, len(batch)):
         damaged = bytearray(batch)
         damaged[position] ^= 0x40
         if 12 <= position < 16:  # the leader epoch is the broker's to set
-            validate_record_set(memoryview(damaged))
+            validate_batch(memoryview(damaged))
         else:
             with pytest.raises(RecordsError):
-                validate_record_set(memoryview(damaged))
+                validate_batch(memoryview(damaged))
 
 
 def test_every_cut_is_noticed() -> None:
     batch = build_batch(RECORDS)
     for size in range(len(batch)):
         with pytest.raises(CorruptRecords):
-            validate_record_set(memoryview(batch)[:size])
+            validate_batch(memoryview(batch)[:size])
 
 
 @pytest.mark.parametrize("length", [-1, 0, HEADER_SIZE - 13, 1 << 30])
@@ -76,7 +69,7 @@ def test_a_length_that_cannot_be(length: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3])
-def test_other_formats_are_told_apart_from_damage(magic: int) -> None:
+def test_other_formats_are_distinguished_from_damage(magic: int) -> None:
     batch = build_batch(RECORDS)
     batch[16] = magic
     with pytest.raises(UnsupportedMagic):
@@ -86,17 +79,6 @@ def test_other_formats_are_told_apart_from_damage(magic: int) -> None:
 def test_a_short_message_of_the_old_format() -> None:
     with pytest.raises(UnsupportedMagic, match="magic 1"):
         validate_batch(memoryview(bytes(16) + b"\x01" + bytes(17)))
-
-
-@pytest.mark.parametrize(("count", "last_offset_delta"), [(0, -1), (2, 2), (4, 2), (-1, -2)])
-def test_a_count_that_does_not_match_the_offsets(count: int, last_offset_delta: int) -> None:
-    batch = build_batch(RECORDS)
-    struct.pack_into(">i", batch, 23, last_offset_delta)
-    struct.pack_into(">i", batch, 57, count)
-    seal(memoryview(batch))
-    validate_batch(memoryview(batch))
-    with pytest.raises(InvalidRecords):
-        validate_record_set(memoryview(batch))
 
 
 def test_the_place_in_the_log_is_assigned_without_touching_the_checksum() -> None:
@@ -122,3 +104,13 @@ def test_sequences_wrap_around_to_zero() -> None:
     assert advance_sequence(0x7FFFFFFE, 1) == 0x7FFFFFFF
     header = read_header(build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0x7FFFFFFF))
     assert header.last_sequence == 1
+
+
+def test_the_place_of_every_field_that_is_read_by_its_place() -> None:
+    places = {
+        name.removesuffix("_FIELD").lower(): place
+        for name, place in vars(batch_module).items()
+        if name.endswith("_FIELD")
+    }
+    assert places
+    assert places == {name: place for place, name in enumerate(BatchHeader._fields) if name in places}

@@ -1,6 +1,6 @@
 import crc32c as package
 
-from protocol.records.checksum import crc32c
+from barnabas.protocol.records.checksum import crc32c
 
 
 def test_it_is_the_package_s_own():

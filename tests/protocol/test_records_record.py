@@ -1,4 +1,4 @@
-"""protocol.records: records encoded, built into batches, compressed and read again."""
+"""barnabas.protocol.records: records encoded, built into batches, compressed and read again."""
 
 import contextlib
 import struct
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.records.batch import HEADER_SIZE, read_header, seal, validate_batch
-from protocol.records.builder import NewRecord, build_batch, recompress
-from protocol.records.compression import CompressionType, compress, decompress
-from protocol.records.control import ControlType, build_end_transaction_marker, read_end_transaction_marker
-from protocol.records.errors import CorruptRecords, InvalidRecords, RecordsError, UnsupportedCompression
-from protocol.records.record import Record, read_records, read_varint, write_varint
+from barnabas.protocol.records.batch import HEADER_SIZE, read_header, seal, validate_batch
+from barnabas.protocol.records.builder import NewRecord, assemble_batch, build_batch
+from barnabas.protocol.records.compression import CompressionType, compress, decompress
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker, read_end_transaction_marker
+from barnabas.protocol.records.errors import CorruptRecords, InvalidRecords, RecordsError, UnsupportedCompression
+from barnabas.protocol.records.record import Record, read_records, read_varint, write_varint
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 new_records = st.builds(
@@ -110,8 +110,8 @@ def test_snappy_in_both_forms() -> None:
 
 
 def test_a_snappy_length_is_not_believed() -> None:
-    # A raw block that says 2 GiB come out of it.
-    with pytest.raises(CorruptRecords, match="said to come out"):
+    # A raw block that claims to decompress to 2 GiB.
+    with pytest.raises(CorruptRecords, match="claim to decompress to"):
         decompress(CompressionType.SNAPPY, memoryview(b"\x80\x80\x80\x80\x08" + bytes(20)), 1 << 40)
 
 
@@ -126,13 +126,22 @@ def test_codecs_that_do_not_exist(number: int) -> None:
         decompress(number, memoryview(b""))
 
 
-def test_recompression_keeps_everything_else() -> None:
+def test_another_codec_keeps_everything_else() -> None:
     records = [NewRecord(1000 + i, b"k", b"v" * 50) for i in range(50)]
     batch = build_batch(records, base_offset=9, producer_id=5, producer_epoch=1, base_sequence=3, transactional=True)
-    packed = recompress(memoryview(batch), read_header(batch), CompressionType.ZSTD)
+    packed = assemble_batch(read_header(batch), batch[HEADER_SIZE:], CompressionType.ZSTD)
     assert len(packed) < len(batch)
     assert records_of(packed) == records_of(batch)
-    assert recompress(memoryview(packed), read_header(packed), CompressionType.NONE) == batch
+    plain = decompress(CompressionType.ZSTD, memoryview(packed)[HEADER_SIZE:])
+    assert assemble_batch(read_header(packed), plain, CompressionType.NONE) == batch
+
+
+@pytest.mark.parametrize(("codec", "low", "high"), [(CompressionType.GZIP, 1, 9), (CompressionType.ZSTD, -100, 19)])
+def test_a_higher_level_compresses_better(codec: CompressionType, low: int, high: int) -> None:
+    batch = build_batch([NewRecord(1000 + i, b"%d" % i, b"value-%d" % (i * i)) for i in range(500)])
+    least, most = (assemble_batch(read_header(batch), batch[HEADER_SIZE:], codec, level) for level in (low, high))
+    assert len(most) < len(least)
+    assert records_of(most) == records_of(least) == records_of(batch)
 
 
 @pytest.mark.parametrize("control_type", ControlType)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ProtocolError
-from protocol.schema import (
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import (
     STRING,
     ZERO_UUID,
     Bytes,
@@ -95,7 +95,7 @@ class TestMessage:
         assert 1 not in Parcel.flexible
         assert 2 in Parcel.flexible
 
-    def test_refuses_a_version_that_it_has_not(self) -> None:
+    def test_refuses_an_unknown_version(self) -> None:
         Parcel.check_version(3)
         with pytest.raises(ProtocolError, match="Parcel has no version 4"):
             Parcel.check_version(4)

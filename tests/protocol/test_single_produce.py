@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol.decoder import decoder
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.messages.produce import (
+from barnabas.protocol.decoder import decoder
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.frames import framed
+from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -19,7 +20,7 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.single_produce import VERSIONS, read, write_answer
+from barnabas.protocol.single_produce import VERSIONS, read, write_answer
 
 versions = st.sampled_from(list(VERSIONS))
 names = st.text(max_size=40)
@@ -69,10 +70,10 @@ def assert_same(frame: bytes, pos: int, version: int) -> None:
     message, end = decoder(ProduceRequest, version)(memoryview(frame), pos)
     assert end == len(frame)
     assert is_single(message, version)
-    topic, _, acks, index, records = found
+    topic, _, acks, timeout_ms, index, records = found
     (data,) = message.topic_data
     assert topic == (data.topic_id if version >= 13 else data.name)
-    assert acks == message.acks
+    assert (acks, timeout_ms) == (message.acks, message.timeout_ms)
     assert (index, bytes(records)) == (data.partition_data[0].index, bytes(data.partition_data[0].records))
 
 
@@ -142,7 +143,7 @@ def test_records_that_are_larger_are_left_to_the_decoder():
     assert read(memoryview(encode(single(records=bytes(2**21 - 1)), 12)), 0, 12) is None
 
 
-def test_a_name_that_is_no_text_or_longer_than_a_byte_can_say():
+def test_a_name_that_is_not_text_or_too_long_for_a_one_byte_length():
     frame = encode(single("xy"), 12)
     assert read(memoryview(frame.replace(b"xy", b"\xff\xff")), 0, 12) is None
     assert read(memoryview(encode(single("x" * 126), 12)), 0, 12) is not None
@@ -161,6 +162,6 @@ def test_it_writes_what_the_encoder_writes(version, correlation_id, name, index,
     body = struct.pack(">ix", correlation_id) + encode(ProduceResponse(responses=[topic]), version)
     if found is not None:
         written = write_answer(correlation_id, found[1], index, base_offset, time, start)
-        assert bytes(written) == struct.pack(">i", len(body)) + body
+        assert bytes(written) == framed(body)
     else:
         assert len(name.encode()) > 126

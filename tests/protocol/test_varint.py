@@ -1,7 +1,7 @@
 import pytest
 
-from protocol.errors import ProtocolError
-from protocol.varint import read_uvarint, uvarint
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.varint import read_uvarint, uvarint
 
 EXAMPLES = [
     (0, "00"),
@@ -29,7 +29,7 @@ def test_reads_what_was_written_and_where_it_ends(value: int, encoded: str, buff
 
 
 def test_reads_a_value_that_is_padded() -> None:
-    """Nobody writes this, but Kafka reads it, and it is no danger."""
+    """No client writes this, but Kafka reads it, and it is harmless."""
     assert read_uvarint(b"\x85\x80\x00", 0) == (5, 3)
 
 

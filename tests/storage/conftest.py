@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from storage.check import Problem, check_directory, check_partition
-from storage.file_names import LOG_SUFFIX, parse_offset_file
-from storage.properties import META_PROPERTIES
+from barnabas.storage.check import Problem, check_directory, check_partition
+from barnabas.storage.file_names import LOG_SUFFIX, parse_offset_file
+from barnabas.storage.log import Log
+from barnabas.storage.properties import META_PROPERTIES
+from tests.storage.support import FaultyFileSystem, make_log
 
 
 @pytest.fixture
@@ -17,6 +19,16 @@ def memory() -> Iterator[Path]:
     """A folder in memory where there is such a thing: thousands of disks are made."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as path:
         yield Path(path)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return make_log(tmp_path / "topic-0")
+
+
+@pytest.fixture
+def disk() -> FaultyFileSystem:
+    return FaultyFileSystem()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A file system that remembers what it was asked, and can show the disk as a crash might leave it.
 
-All operations happen for real, so that storage reads its own files as always. Beside that they are written down. From
+All operations happen for real, so that storage reads its own files as always. They are also recorded. From
 what was written down up to some moment follows what the disk holds for sure if the machine goes down then: a file's
 bytes as of its last fsync, and the names in a folder as of the folder's last fsync. Whether anything that came after
 those has made it is open: a `Crash` decides it.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from storage.filesystem import Buffer, FileSystem
+from barnabas.storage.filesystem import Buffer, FileSystem
 
 
 class Write(NamedTuple):

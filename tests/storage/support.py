@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from protocol.records.batch import validate_batch
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.record import Record, read_records
-from storage.config import LogConfig
-from storage.filesystem import Buffer, FileSystem
-from storage.log import Log
-from storage.log_loader import KnownOffsets, open_log
-from storage.open_files import OpenFiles
-from storage.segment import FileSlice
-from storage.topic_partition import TopicPartition
-from storage.write import AppendResult
+from barnabas.protocol.records.batch import validate_batch
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.record import Record, read_records
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.filesystem import Buffer, FileSystem
+from barnabas.storage.log import Log
+from barnabas.storage.log_loader import KnownOffsets, open_log
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment import FileSlice
+from barnabas.storage.time_lookup import FoundOffset, Searches, search_by_timestamp, search_max_timestamp
+from barnabas.storage.write import AppendResult, Refusal
 
 PARTITION = TopicPartition("topic", 0)
 NOW = 1_000_000
@@ -36,7 +37,7 @@ def make_log(
     known: KnownOffsets | None = None,
     max_open_files: int = 100,
 ) -> Log:
-    """The log in a folder, which is made if need be."""
+    """The log in a folder, which is created if necessary."""
     folder.mkdir(exist_ok=True)
     open_files = OpenFiles(file_system or FileSystem(), max_open_files)
     return open_log(
@@ -51,7 +52,7 @@ def make_log(
 
 
 def close_log(log: Log) -> None:
-    """Stop in order."""
+    """Stop cleanly."""
     flush = log.start_close()
     flush.sync()
     log.finish_flush(flush, NOW)
@@ -66,7 +67,7 @@ def flush_log(log: Log) -> None:
 
 def append(log: Log, *record_sets: memoryview, leader_epoch: int = 0, **options: Any) -> list[int]:
     """Append record sets and commit them; gives the base offset of each. None may be refused."""
-    results = log.append(record_sets, leader_epoch=leader_epoch, now_ms=options.pop("now_ms", NOW), **options)
+    results = _append(log, record_sets, leader_epoch=leader_epoch, now_ms=options.pop("now_ms", NOW), **options)
     for result in results:
         if not isinstance(result, AppendResult):
             raise result
@@ -77,10 +78,40 @@ def append(log: Log, *record_sets: memoryview, leader_epoch: int = 0, **options:
 def refusal(log: Log, record_set: memoryview, **options: Any) -> Exception:
     """Append a record set that the log must refuse, and leave the log as it is."""
     before = log.end_offset
-    (result,) = log.append([record_set], leader_epoch=0, now_ms=NOW, **options)
+    (result,) = _append(log, [record_set], leader_epoch=0, now_ms=NOW, **options)
     assert isinstance(result, Exception)
     assert log.end_offset == before
     return result
+
+
+def _append(log: Log, record_sets: Sequence[memoryview], **options: Any) -> list[AppendResult | Refusal]:
+    """Append record sets, and finish what takes long, as the log's owner would."""
+    results = log.append(record_sets, **options)
+    while len(results) < len(record_sets):
+        while log.inspection is not None and not log.inspection.finished:
+            log.inspection.advance()
+        results += log.append(record_sets[len(results) :], **options)
+    return results
+
+
+def found_by(searches: Searches) -> FoundOffset | None:
+    """What a search by time finds, each of its parts finished at once."""
+    while True:
+        try:
+            search = next(searches)
+        except StopIteration as end:
+            found: FoundOffset | None = end.value
+            return found
+        while search is not None and not search.finished:
+            search.advance()
+
+
+def found_by_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
+    return found_by(search_by_timestamp(log, timestamp))
+
+
+def found_max_timestamp(log: Log) -> FoundOffset | None:
+    return found_by(search_max_timestamp(log))
 
 
 def bytes_of(found: FileSlice | None) -> bytes:
@@ -153,3 +184,20 @@ class FaultyFileSystem(FileSystem):
         if self.fsync_error is not None:
             raise self.fsync_error
         super().fsync(fd)
+
+
+def small_segments(tmp_path: Path, count: int, **settings: int) -> Log:
+    """A log with one record per segment."""
+    log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=100, **settings))  # type: ignore[arg-type]
+    for number in range(count):
+        append(log, batch(b"%d" % number))
+    assert len(log.segments) == count
+    return log
+
+
+def idempotent(sequence: int, *values: bytes) -> memoryview:
+    return batch(*values, producer_id=5, producer_epoch=0, base_sequence=sequence)
+
+
+def transactional(sequence: int, producer_id: int = 5) -> memoryview:
+    return batch(producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True)

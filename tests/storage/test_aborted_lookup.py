@@ -1,19 +1,19 @@
-"""storage.aborted_lookup: of many aborted transactions, those that a reader must know."""
+"""barnabas.storage.aborted_lookup: of many aborted transactions, those that a reader must know."""
 
 import random
-from inspect import isfunction
 from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import read_header
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.aborted_lookup import aborted_in, aborted_in_stretch
-from storage.config import LogConfig
-from storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
-from storage.log import Log
-from storage.producer_state import AppendOrigin
+from barnabas.protocol.records.batch import read_header
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.storage.aborted_lookup import aborted_in, aborted_in_slice
+from barnabas.storage.config import LogConfig
+from barnabas.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from barnabas.storage.log import Log
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.support import append, batch, bytes_of, make_log
+from tests.support.compiled import replaces_a_method
 
 
 def send(log: Log, producer_id: int) -> int:
@@ -71,7 +71,7 @@ def test_exactly_those_that_touch_the_range(log: Log) -> None:
 
 
 def test_what_is_sent_is_what_counts(log: Log) -> None:
-    """Nothing that a reader needs is left out, and with an index entry a batch, hardly anything too much is told."""
+    """A reader gets all that it needs and, with one index entry per batch, hardly anything else."""
     for offset in range(0, log.end_offset, 5):
         stretch = log.read(offset, 500, upper_bound=log.end_offset)
         assert stretch is not None
@@ -79,7 +79,7 @@ def test_what_is_sent_is_what_counts(log: Log) -> None:
         while len(view) >= 61 and len(view) >= read_header(view).size:
             last_offset = read_header(view).last_offset
             view = view[read_header(view).size :]
-        found = told(aborted_in_stretch(log.segments, offset, stretch, log.end_offset))
+        found = told(aborted_in_slice(log.segments, offset, stretch, log.end_offset))
         needed = told(aborted_in(log.segments, offset, last_offset + 1))
         assert set(needed) <= set(found)
         assert set(found) <= set(told(aborted_in(log.segments, offset, last_offset + 3)))
@@ -93,10 +93,10 @@ def test_readers_are_held_to_their_bound(tmp_path: Path) -> None:
     end(log, 2)
     stretch = log.read(0, 10_000, upper_bound=2)
     assert stretch is not None
-    assert told(aborted_in_stretch(log.segments, 0, stretch, 2)) == [(1, 0)]
+    assert told(aborted_in_slice(log.segments, 0, stretch, 2)) == [(1, 0)]
 
 
-@pytest.mark.skipif(not isfunction(TransactionIndex._from), reason="compiled, it cannot be watched")
+@replaces_a_method
 def test_only_as_many_are_looked_at_as_there_are_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path / "topic-0")
     for producer_id in range(2000):
@@ -121,4 +121,4 @@ def test_a_log_without_aborted_transactions_tells_none(tmp_path: Path) -> None:
     end(log, 1, commit=True)
     stretch = log.read(0, 1000, upper_bound=2)
     assert stretch is not None
-    assert aborted_in_stretch(log.segments, 0, stretch, 2) == []
+    assert aborted_in_slice(log.segments, 0, stretch, 2) == []

@@ -1,14 +1,14 @@
-"""storage.admissions: who may begin a transaction in a log."""
+"""barnabas.storage.admissions: who may begin a transaction in a log."""
 
 from pathlib import Path
 
 import pytest
 
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.admissions import Admissions
-from storage.errors import InvalidTransactionState, OutOfOrderSequence
-from storage.log import Log
-from storage.producer_state import AppendOrigin
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.storage.admissions import Admissions
+from barnabas.storage.errors import InvalidTransactionState, OutOfOrderSequence
+from barnabas.storage.log import Log
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.support import append, batch, make_log, refusal
 
 PRODUCER = 7
@@ -31,14 +31,14 @@ def try_out(log: Log, sequence: int = 0, epoch: int = 0, *, from_zero: bool = Fa
     return log.admissions
 
 
-def end(log: Log, epoch: int = 0) -> None:
+def end(log: Log, epoch: int = 0, *, transaction_version: int = 0) -> None:
     marker = build_end_transaction_marker(
         ControlType.COMMIT, timestamp=1, producer_id=PRODUCER, producer_epoch=epoch, coordinator_epoch=0
     )
-    append(log, memoryview(marker), origin=AppendOrigin.COORDINATOR)
+    append(log, memoryview(marker), origin=AppendOrigin.COORDINATOR, transaction_version=transaction_version)
 
 
-def test_nobody_begins_who_was_not_admitted(log: Log) -> None:
+def test_no_connection_starts_before_it_is_admitted(log: Log) -> None:
     assert isinstance(refusal(log, first()), InvalidTransactionState)
     admissions = try_out(log)
     assert isinstance(refusal(log, first()), InvalidTransactionState)
@@ -60,6 +60,18 @@ def test_nothing_is_let_in_behind_the_end(log: Log) -> None:
     end(log)
     assert isinstance(refusal(log, first()), InvalidTransactionState)
     assert not admissions.is_admitted(PRODUCER, 0)
+
+
+def test_the_end_of_one_transaction_does_not_touch_the_next(log: Log) -> None:
+    """With an epoch for each transaction, the marker has the epoch of the next one, whose batch may wait already."""
+    admissions = try_out(log, epoch=4)
+    admissions.admit(PRODUCER, 4)
+    append(log, first(epoch=4))
+    try_out(log, epoch=5, from_zero=True)  # the coordinator is asked, and says that the last one is still ending
+    end(log, epoch=5, transaction_version=2)
+    admissions.admit(PRODUCER, 5)
+    end(log, epoch=5, transaction_version=2)  # the same marker again: its answer was lost
+    assert append(log, first(epoch=5)) == [3]
 
 
 def test_another_epoch_is_another_transaction(log: Log) -> None:

@@ -1,13 +1,13 @@
-"""storage.batch_scan: batches found by their headers."""
+"""barnabas.storage.batch_scan: batches found by their headers."""
 
 from pathlib import Path
 
 import pytest
 
-from storage.batch_scan import find_batch, scan_headers
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
-from storage.open_files import Handle
+from barnabas.storage.batch_scan import find_batch, scan_headers
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.open_files import Handle
 from tests.storage.support import batch
 
 # From less than a window to much more: 8 KiB are read at a time.

@@ -1,13 +1,13 @@
-"""storage.checkpoints"""
+"""barnabas.storage.checkpoints"""
 
 from pathlib import Path
 
 import pytest
 
-from storage.checkpoints import EpochEntry, format_epochs, read_epochs, read_offsets, write_offsets
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.checkpoints import EpochEntry, format_epochs, read_epochs, read_offsets, write_offsets
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_epochs_there_and_back(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "0\n0\n"])
-def test_nothing_is_no_offsets(path: Path, text: str | None) -> None:
+def test_a_missing_or_empty_file_has_no_offsets(path: Path, text: str | None) -> None:
     if text is not None:
         path.write_text(text)
     assert read_offsets(str(path)) == {}
@@ -56,7 +56,7 @@ def test_damage_is_noticed(path: Path, text: str) -> None:
         read_offsets(str(path))
 
 
-def test_bytes_that_are_no_text(path: Path) -> None:
+def test_bytes_that_are_not_text(path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CorruptFile):
         read_epochs(str(path))

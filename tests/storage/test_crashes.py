@@ -20,16 +20,16 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import read_header
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.config import LogConfig
-from storage.filesystem import FileSystem
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.producer_state import AppendOrigin, ProducerState
-from storage.recovery import replay_segment
-from storage.retention import apply_retention
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.records.batch import read_header
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.producer_state import AppendOrigin, ProducerState
+from barnabas.storage.recovery import replay_segment
+from barnabas.storage.retention import apply_retention
 from tests.storage.crash_filesystem import (
     MACHINE_CRASHES,
     PROCESS_CRASH,
@@ -240,6 +240,7 @@ def moments(work: Workload) -> Iterator[tuple[int, Moment, Moment]]:
         yield count, work.moments[position], work.moments[min(position + 1, len(work.moments) - 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [PROCESS_CRASH, *MACHINE_CRASHES, *scrambled_crashes(5)], ids=repr)
 def test_what_was_promised_is_there(work: Workload, crash: Crash, memory: Path) -> None:
     last_seen = None

@@ -3,12 +3,12 @@ import uuid
 
 import pytest
 
-from storage.config import LogConfig
-from storage.directory_copy import UnsyncedFileSystem, copy_directory, copy_of_copy
-from storage.log_directory import LogDirectory
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.directory_copy import UnsyncedFileSystem, copy_directory, copy_of_copy
+from barnabas.storage.log_directory import LogDirectory
 from tests.storage import support
-from tests.storage.support import batch, read_all, values_of
+from tests.storage.support import batch, found_max_timestamp, read_all, values_of
 
 T = TopicPartition("t", 0)
 CONFIG = LogConfig(segment_bytes=4096, index_interval_bytes=100)
@@ -45,7 +45,7 @@ def test_a_copy_is_what_a_clean_stop_would_have_left(directory, tmp_path):
     assert (copied.log_start_offset, copied.high_watermark, copied.end_offset) == (3, 20, 20)
     assert (copied.topic_id, copied.leader_epochs.entries) == (log.topic_id, log.leader_epochs.entries)
     assert [value[:-500] for value in values_of(read_all(copied))][-1] == b"19"
-    assert copied.find_max_timestamp().timestamp == 1000
+    assert found_max_timestamp(copied).timestamp == 1000
     copy.close()
 
 

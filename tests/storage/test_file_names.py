@@ -1,8 +1,8 @@
-"""storage.file_names"""
+"""barnabas.storage.file_names"""
 
 import pytest
 
-from storage.file_names import offset_file, parse_offset_file
+from barnabas.storage.file_names import offset_file, parse_offset_file
 
 
 def test_a_name_is_the_offset_in_twenty_digits() -> None:

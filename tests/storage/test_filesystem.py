@@ -1,4 +1,4 @@
-"""storage.filesystem: writes that the kernel takes only in part, and files that change whole."""
+"""barnabas.storage.filesystem: writes that the kernel takes only in part, and files that change whole."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.filesystem import FileSystem
+from barnabas.storage.filesystem import FileSystem
 from tests.storage.support import FaultyFileSystem
 
 

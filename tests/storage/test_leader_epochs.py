@@ -1,12 +1,12 @@
-"""storage.leader_epochs"""
+"""barnabas.storage.leader_epochs"""
 
 from pathlib import Path
 
 import pytest
 
-from storage.checkpoints import EpochEntry, read_epochs
-from storage.filesystem import FileSystem
-from storage.leader_epochs import LeaderEpochs
+from barnabas.storage.checkpoints import EpochEntry, read_epochs
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.leader_epochs import LeaderEpochs
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""storage.log_directory: many logs, one lock, checkpoints, and the mark of a clean stop."""
+"""barnabas.storage.log_directory: many logs, one lock, checkpoints, and the mark of a clean stop."""
 
 import errno
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.checkpoints import read_offsets
-from storage.config import LogConfig
-from storage.errors import DirectoryLocked, LogFailure, WrongDirectory
-from storage.filesystem import FileSystem
-from storage.log_directory import LogDirectory, PendingCheckpoint
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.checkpoints import read_offsets
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import DirectoryLocked, LogFailure, WrongDirectory
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log_directory import LogDirectory, PendingCheckpoint
 from tests.storage.support import (
     NOW,
     FaultyFileSystem,
@@ -27,6 +27,7 @@ from tests.storage.support import (
     records_in,
     values_of,
 )
+from tests.support.compiled import replaces_a_method
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 3)
 TOPIC_ID = uuid.UUID("cac1115d-2cec-44f1-b15f-35b5969a9478")
@@ -83,9 +84,9 @@ def test_it_is_locked_within_this_process(directory: LogDirectory) -> None:
 
 def test_it_is_locked_against_other_processes(directory: LogDirectory) -> None:
     program = f"""
-from storage.config import LogConfig
-from storage.errors import DirectoryLocked
-from storage.log_directory import LogDirectory, PendingCheckpoint
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import DirectoryLocked
+from barnabas.storage.log_directory import LogDirectory, PendingCheckpoint
 try:
     LogDirectory({directory.path!r}, node_id=1, config_of=lambda topic: LogConfig(), now_ms=0)
 except DirectoryLocked:
@@ -156,14 +157,14 @@ def test_many_threads_may_write_checkpoints(directory: LogDirectory) -> None:
 
 @pytest.mark.usefixtures("leaves_damage")
 @pytest.mark.parametrize("name", ["recovery-point", "replication", "log-start"])
-def test_a_damaged_checkpoint_is_done_without(directory: LogDirectory, name: str) -> None:
+def test_a_damaged_checkpoint_is_ignored(directory: LogDirectory, name: str) -> None:
     directory.close()
     (Path(directory.path) / f"{name}-offset-checkpoint").write_text("nonsense")
     assert values_of(read_all(reopen(directory).logs[A])) == [b"1", b"2", b"3"]
 
 
 @pytest.mark.usefixtures("leaves_damage")
-def test_a_topic_id_that_was_lost_is_none(directory: LogDirectory) -> None:
+def test_a_lost_topic_id_is_none(directory: LogDirectory) -> None:
     directory.close()
     (Path(directory.path) / "a-0" / "partition.metadata").write_bytes(b"")
     assert reopen(directory).logs[A].topic_id is None
@@ -180,7 +181,7 @@ def test_a_topic_id_that_was_lost_is_written_again_for_whoever_creates_the_parti
     assert reopen(again).logs[A].topic_id == TOPIC_ID
 
 
-def test_what_is_no_partition_is_left_alone(directory: LogDirectory) -> None:
+def test_folders_that_are_not_partitions_are_left_alone(directory: LogDirectory) -> None:
     (Path(directory.path) / "lost+found").mkdir()
     (Path(directory.path) / "notes-0").write_text("a file")
     directory.close()
@@ -229,7 +230,7 @@ def test_a_cut_log_is_recovered_from_the_cut(directory: LogDirectory) -> None:
     assert values_of(read_all(directory.logs[A])) == [b"1"]
 
 
-def test_a_log_that_begins_anew_does_not_remember_a_later_start(directory: LogDirectory) -> None:
+def test_a_log_that_starts_over_forgets_a_later_start(directory: LogDirectory) -> None:
     directory.logs[A].increment_log_start_offset(2)
     directory.start_checkpoint().write()
     directory.truncate_log_fully(A, 1, NOW).run()
@@ -260,3 +261,19 @@ def test_without_a_last_sync_the_stop_was_not_clean(tmp_path: Path) -> None:
     again = reopen(directory)
     assert not again.was_clean
     assert values_of(read_all(again.logs[A])) == [b"1"]
+
+
+@replaces_a_method
+def test_one_log_that_cannot_be_closed_does_not_keep_the_others_open(
+    directory: LogDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    good = directory.logs[B]
+    monkeypatch.setattr(directory.logs[A], "start_close", broken)
+    directory.close()
+    assert good.recovery_point == 3
+    again = reopen(directory)
+    assert not again.was_clean
+    assert values_of(read_all(again.logs[A])) == [b"1", b"2", b"3"]

@@ -1,21 +1,33 @@
-"""storage.log_loader and storage.recovery: what is there again after a stop, in order or not."""
+"""barnabas.storage.log_loader and barnabas.storage.recovery: what is there after a stop, clean or not."""
 
 import os
 import shutil
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from protocol.records.control import ControlType, build_end_transaction_marker
-from protocol.records.errors import RecordsError
-from storage.config import LogConfig
-from storage.errors import OutOfOrderSequence
-from storage.log import Log
-from storage.log_loader import KnownOffsets
-from storage.producer_state import AppendOrigin
-from storage.write import AppendResult
-from tests.storage.support import NOW, append, batch, close_log, flush_log, make_log, read_all, values_of
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import OutOfOrderSequence
+from barnabas.storage.log import Log
+from barnabas.storage.log_loader import KnownOffsets
+from barnabas.storage.producer_state import AppendOrigin
+from barnabas.storage.write import AppendResult
+from tests.storage.support import (
+    NOW,
+    append,
+    batch,
+    close_log,
+    flush_log,
+    found_by_timestamp,
+    make_log,
+    read_all,
+    values_of,
+)
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 
@@ -49,7 +61,7 @@ def abort(log: Log) -> None:
 
 
 def facts(log: Log) -> dict[str, Any]:
-    """All that must be the same before and after."""
+    """Everything that must be the same before and after."""
     return {
         "records": read_all(log),
         "start": log.log_start_offset,
@@ -58,7 +70,7 @@ def facts(log: Log) -> dict[str, Any]:
         "positions": [[segment.locate(offset) for segment in log.segments] for offset in range(log.end_offset)],
         "index entries": [segment.offset_index.entries for segment in log.segments],
         "times": [segment.max_timestamp for segment in log.segments],
-        "time": log.find_by_timestamp(NOW + 20),
+        "time": found_by_timestamp(log, NOW + 20),
         "aborted": log.aborted_transactions(0, log.end_offset),
         "epochs": log.leader_epochs.entries,
         # A snapshot holds the last batch of each, a scan of the log the last five.
@@ -143,6 +155,47 @@ def test_an_index_that_ends_within_an_entry_is_built_again(folder: Path) -> None
     assert facts(make_log(folder, SMALL)) == before
 
 
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_indexes_that_hold_anything_at_all_do_no_harm(folder: Path, suffix: str, leaves_damage: None) -> None:
+    """They are rebuilt when a read finds the damage."""
+    log = fill(folder)
+    before = facts(log)
+    close_log(log)
+    for seed in range(20):
+        random = Random(seed)
+        paths = [path for path in folder.iterdir() if path.name.endswith(suffix)]
+        for path in paths:
+            path.write_bytes(random.randbytes(path.stat().st_size))
+        log = make_log(folder, SMALL)
+        found = facts(log)
+        close_log(log)
+        assert {**found, "index entries": None} == {**before, "index entries": None}
+
+
+def test_a_transaction_index_of_the_last_segment_that_cannot_be_read_is_built_again(folder: Path) -> None:
+    log = fill(folder, config=LogConfig())
+    before = facts(log)
+    close_log(log)
+    path = newest(folder, ".txnindex")
+    path.write_bytes(b"\xff" * path.stat().st_size)
+    log = make_log(folder)
+    assert facts(log) == before
+    close_log(log)
+
+
+def test_an_index_that_is_built_again_while_it_is_read_is_logged_and_kept(folder: Path) -> None:
+    close_log(fill(folder))
+    log = make_log(folder, SMALL)
+    segment = log.segments.first
+    path = Path(segment.offset_index.path)
+    path.write_bytes(b"\0\0\0\1\x7f\x7f\x7f\x7f" * (path.stat().st_size // 8))
+    with capture_logs() as logs:
+        assert segment.locate(segment.base_offset + 9) is not None
+        assert segment.locate(segment.base_offset + 9) is not None
+    assert [entry["path"] for entry in logs] == [str(path)]
+    assert b"\x7f" * 4 not in path.read_bytes()
+
+
 def test_a_damaged_snapshot_is_replaced_by_an_older_one(folder: Path) -> None:
     log = fill(folder)
     before = facts(log)
@@ -178,6 +231,15 @@ def test_a_damaged_epoch_file_is_replaced_by_what_the_log_says(folder: Path) -> 
 
 
 # -- after a crash
+
+
+def test_an_epoch_file_that_a_crash_left_empty_is_replaced_by_what_the_log_says(folder: Path) -> None:
+    log = fill(folder)
+    before = log.leader_epochs.entries
+    (folder / "leader-epoch-checkpoint").write_bytes(b"")
+    flushed = log.segments.active.base_offset
+    opened = make_log(folder, SMALL, clean=False, known=KnownOffsets(recovery_point=flushed))
+    assert opened.leader_epochs.entries == before
 
 
 def test_after_a_crash_everything_written_is_there(folder: Path) -> None:

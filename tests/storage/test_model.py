@@ -13,18 +13,19 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from protocol.records.batch import read_header
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from storage.config import LogConfig
-from storage.errors import OffsetOutOfRange
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.retention import apply_retention
-from storage.topic_partition import TopicPartition
-from storage.write import AppendResult
+from barnabas.protocol.records.batch import read_header
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import OffsetOutOfRange
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.retention import apply_retention
+from barnabas.storage.write import AppendResult
 from tests.storage.crash_filesystem import MACHINE_CRASHES, PROCESS_CRASH, Crash, CrashFileSystem, scrambled_crashes
-from tests.storage.support import NOW, bytes_of, flush_log, read_all, records_in
+from tests.storage.support import NOW, bytes_of, flush_log, found_by_timestamp, read_all, records_in
+from tests.support.effort import examples
 
 PARTITION = TopicPartition("topic", 0)
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150, retention_bytes=2500)
@@ -200,7 +201,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(timestamp=st.integers(NOW - 60, NOW + 10))
     def find_by_timestamp(self, timestamp: int) -> None:
         expected = next((record for record in self.records if record.timestamp >= timestamp), None)
-        found = self.log.find_by_timestamp(timestamp)
+        found = found_by_timestamp(self.log, timestamp)
         assert (found and (found.offset, found.timestamp)) == (expected and (expected.offset, expected.timestamp))
 
     # -- giving up records
@@ -286,7 +287,7 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLog = LogMachine.TestCase
 TestLog.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -1,12 +1,15 @@
-"""storage.open_files: few descriptors for many files."""
+"""barnabas.storage.open_files: few descriptors for many files."""
 
 import contextlib
 import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
-from storage.config import LogConfig
-from storage.filesystem import FileSystem
-from storage.open_files import Handle, OpenFiles
+from barnabas.storage.config import LogConfig
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.open_files import Handle, OpenFiles
 from tests.storage.support import append, batch, bytes_of, make_log, read_all, records_in, values_of
 
 
@@ -79,3 +82,39 @@ def test_a_slice_outlives_its_segments_place_among_the_open_files(tmp_path: Path
     held = log.read(3, 1000, upper_bound=10)
     read_all(log)
     assert values_of(records_in(bytes_of(held))) == [b"3"]
+
+
+def test_as_many_as_the_process_may_have_open_allow() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
+        assert OpenFiles(FileSystem()).capacity == 150
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# More logs than files may be open: made, filled, closed in order, and opened again.
+MANY_LOGS = """
+import resource, sys, uuid
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
+from tests.storage.support import NOW, append, batch
+
+def opened():
+    return LogDirectory(sys.argv[1], node_id=1, config_of=lambda topic: LogConfig(), now_ms=NOW)
+
+directory = opened()
+for number in range(200):
+    append(directory.create_log(TopicPartition("t", number), uuid.uuid4(), LogConfig(), NOW), batch(b"a"))
+directory.close()
+directory = opened()
+assert directory.was_clean
+assert {log.end_offset for log in directory.logs.values()} == {1}
+directory.close()
+"""
+
+
+def test_a_directory_may_have_more_logs_than_the_process_may_have_files(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", MANY_LOGS, str(tmp_path)], check=True)

@@ -1,9 +1,9 @@
-"""storage.producer_snapshot"""
+"""barnabas.storage.producer_snapshot"""
 
 import pytest
 
-from storage.errors import CorruptFile
-from storage.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
 
 # Written by Apache Kafka 4.3.1: producer 4 has a transaction under way since offset 66.
 KAFKA_SNAPSHOT = bytes.fromhex(

@@ -1,26 +1,26 @@
-"""storage.producer_state: who may append what, and which transactions are open."""
+"""barnabas.storage.producer_state: who may append what, and which transactions are open."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.records.batch import read_header
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.control import (
+from barnabas.protocol.records.batch import read_header
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.control import (
     ControlType,
     EndTransactionMarker,
     build_end_transaction_marker,
     read_end_transaction_marker,
 )
-from storage.errors import (
+from barnabas.storage.errors import (
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from storage.indexes.transaction_index import AbortedTransaction
-from storage.producer_snapshot import decode_snapshot, encode_snapshot
-from storage.producer_state import AppendOrigin, ProducerBatch, ProducerState, ProducerUpdate
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from barnabas.storage.producer_state import AppendOrigin, ProducerBatch, ProducerState, ProducerUpdate
 
 PRODUCER = 7
 
@@ -123,7 +123,7 @@ def test_the_last_five_batches_are_known_again(partition: Partition) -> None:
         partition.send(2, 2)
 
 
-def test_a_batch_of_another_size_is_no_duplicate(partition: Partition) -> None:
+def test_a_batch_of_another_size_is_not_a_duplicate(partition: Partition) -> None:
     partition.send(0, 3)
     with pytest.raises(OutOfOrderSequence):
         partition.send(0, 2)

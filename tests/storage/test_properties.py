@@ -1,13 +1,13 @@
-"""storage.properties"""
+"""barnabas.storage.properties"""
 
 import uuid
 from pathlib import Path
 
 import pytest
 
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
-from storage.properties import (
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.properties import (
     MetaProperties,
     decode_id,
     encode_id,
@@ -25,7 +25,7 @@ def test_ids_as_kafka_writes_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "short", "ysERXSzsRPGxXzW1lpqUe!", "ysERXSzsRPGxXzW1lpqUeAAA"])
-def test_what_is_no_id(text: str) -> None:
+def test_invalid_ids(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         decode_id(text)
 
@@ -63,7 +63,7 @@ def test_the_topic_id_as_kafka_writes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "version: 1\ntopic_id: ysERXSzsRPGxXzW1lpqUeA", "version: 0\ntopic_id: x"])
-def test_a_topic_id_that_is_none(tmp_path: Path, text: str) -> None:
+def test_an_invalid_topic_id(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text)
     with pytest.raises(CorruptFile):
         read_topic_id(str(tmp_path))

@@ -1,4 +1,4 @@
-"""storage.retention: what a log gives up, and when."""
+"""barnabas.storage.retention: what a log gives up, and when."""
 
 import dataclasses
 import os
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.config import LogConfig
-from storage.errors import OffsetOutOfRange
-from storage.log import Log
-from storage.retention import apply_retention
+from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import OffsetOutOfRange
+from barnabas.storage.log import Log
+from barnabas.storage.retention import apply_retention
 from tests.storage.support import NOW, append, batch, make_log, read_all, values_of
 
 HOUR = 3_600_000

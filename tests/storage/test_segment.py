@@ -1,14 +1,14 @@
-"""storage.segment: one file of batches and its indexes."""
+"""barnabas.storage.segment: one file of batches and its indexes."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import read_header
-from storage.filesystem import FileSystem
-from storage.open_files import OpenFiles
-from storage.segment import Segment
+from barnabas.protocol.records.batch import read_header
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment import Segment
 from tests.storage.support import NOW, batch
 
 INTERVAL = 200
@@ -33,7 +33,7 @@ def reopened(segment: Segment, most_files: int = 100) -> Segment:
     return Segment(segment.folder, segment.base_offset, OpenFiles(FileSystem(), most_files), sizes)
 
 
-def test_an_entry_for_every_so_many_bytes(segment: Segment) -> None:
+def test_an_index_entry_per_interval_of_bytes(segment: Segment) -> None:
     size = len(batch(b"000"))
     # The first batch after more than 200 bytes gets an entry, with its last offset and its position.
     step = INTERVAL // size + 1
@@ -41,8 +41,8 @@ def test_an_entry_for_every_so_many_bytes(segment: Segment) -> None:
     assert segment.offset_index.entries == len(entries)
     assert segment.offset_index.last() == entries[-1]
     for offset, position in entries:
-        assert segment.offset_index.lookup(offset) == position
-        assert segment.offset_index.lookup(offset - 1) < position
+        assert segment.offset_index.lookup(offset)[1] == position
+        assert segment.offset_index.lookup(offset - 1)[1] < position
     assert segment.time_index.entries == len(entries)
 
 
@@ -109,7 +109,7 @@ def test_reading_goes_on_where_one_file_may_be_open_at_a_time(segment: Segment) 
     read = []
     for _, header in again.headers():
         read.append(header.base_offset)
-        again.offset_index.lookup(120)
+        again.offset_index.lookup(120)[1]
     assert read == list(range(100, 540, 2))
 
 

@@ -1,13 +1,13 @@
-"""storage.segments: the segments of a log in order."""
+"""barnabas.storage.segments: the segments of a log in order."""
 
 from pathlib import Path
 
 import pytest
 
-from storage.filesystem import FileSystem
-from storage.open_files import OpenFiles
-from storage.segment import Segment
-from storage.segments import Segments
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
 
 
 def make(folder: Path, base_offset: int) -> Segment:

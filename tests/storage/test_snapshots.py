@@ -1,13 +1,13 @@
-"""storage.snapshots: the producer snapshots in a folder."""
+"""barnabas.storage.snapshots: the producer snapshots in a folder."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from storage.filesystem import FileSystem
-from storage.producer_state import Producer, ProducerState
-from storage.snapshots import Snapshots
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.producer_state import Producer, ProducerState
+from barnabas.storage.snapshots import Snapshots
 
 
 def state_of(producer_id: int) -> ProducerState:

@@ -1,4 +1,4 @@
-"""storage.swap: a compacted segment on its way into a log, and what becomes of the files on the way."""
+"""barnabas.storage.swap: a compacted segment on its way into a log, and what becomes of the files on the way."""
 
 import os
 import shutil
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.config import LogConfig
-from storage.file_names import CLEANED, DELETED, SWAP
-from storage.log import Log
+from barnabas.storage.config import LogConfig
+from barnabas.storage.file_names import CLEANED, DELETED, SWAP
+from barnabas.storage.log import Log
 from tests.storage.support import NOW, append, batch, make_log, read_all, values_of
 
 

@@ -1,4 +1,4 @@
-"""storage.validation, by what a log makes of it."""
+"""barnabas.storage.validation, by what a log makes of it."""
 
 import dataclasses
 import struct
@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import read_header, seal, validate_batch
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.errors import (
+from barnabas.protocol.records.batch import read_header, seal, validate_batch
+from barnabas.protocol.records.builder import NewRecord, build_batch, frame_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.errors import (
     CorruptRecords,
     InvalidRecords,
     NotOneBatch,
     UnsupportedCompression,
     UnsupportedMagic,
 )
-from storage.config import TimestampType
-from storage.errors import InvalidRecord, InvalidTimestamp, RecordBatchTooLarge, RecordError, RecordTooLarge
-from storage.log import Log
-from storage.producer_state import AppendOrigin
-from storage.write import AppendResult
+from barnabas.storage.config import TimestampType
+from barnabas.storage.errors import InvalidRecord, InvalidTimestamp, RecordBatchTooLarge, RecordError, RecordTooLarge
+from barnabas.storage.log import Log
+from barnabas.storage.producer_state import AppendOrigin
+from barnabas.storage.write import AppendResult
 from tests.storage.support import NOW, append, batch, bytes_of, make_log, read_all, refusal
 
 HOUR = 3_600_000
@@ -74,15 +74,17 @@ def test_an_old_format(log: Log) -> None:
     assert isinstance(refusal(log, old), UnsupportedMagic)
 
 
-def test_a_count_that_lies(log: Log) -> None:
+@pytest.mark.parametrize(("count", "last_offset_delta"), [(3, 1), (1, 1), (2, 2), (0, -1), (-1, -2)])
+def test_a_count_that_lies(log: Log, count: int, last_offset_delta: int) -> None:
     lying = batch(b"a", b"b")
-    struct.pack_into(">i", lying, 57, 3)
+    struct.pack_into(">i", lying, 57, count)
+    struct.pack_into(">i", lying, 23, last_offset_delta)
     seal(lying)
     assert isinstance(refusal(log, lying), InvalidRecords)
 
 
 def test_more_records_than_there_is_room_for(log: Log) -> None:
-    """A count and a last offset that lie alike would leave a hole of so many offsets."""
+    """A false count with a matching last offset would leave a hole of that many offsets."""
     lying = batch(b"a")
     fitting = (len(lying) - 61) // 7
     for count in (fitting + 1, 2**31 - 1):
@@ -96,6 +98,70 @@ def test_as_many_records_as_there_is_room_for(log: Log) -> None:
     smallest = build_batch([NewRecord(NOW, None, None)] * 3)
     assert len(smallest) == 61 + 3 * 7
     append(log, memoryview(smallest))
+
+
+@pytest.mark.parametrize(("codec", "ratio"), [(1, 1032), (2, 22), (3, 255), (4, 32768)])
+def test_more_records_than_could_be_decompressed(log: Log, codec: int, ratio: int) -> None:
+    """Whatever the bytes contain, no codec can produce more records from them, so they need not be decompressed."""
+    for count in (10 * ratio // 7 + 1, 2**31 - 1):
+        lying = memoryview(frame_batch(bytes(10), (codec, count - 1, NOW, NOW, -1, -1, -1, count)))
+        error = refusal(log, lying)
+        assert isinstance(error, InvalidRecords)
+        assert "in 10 bytes" in str(error)
+
+
+@pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec is not CompressionType.NONE])
+def test_a_compressed_batch_that_claims_very_many_records_has_to_show_them(log: Log, codec: CompressionType) -> None:
+    """Each takes an offset, and a segment has room for 2**31 of them."""
+    honest = build_batch([NewRecord(NOW, None, b"")] * 65537, compression=codec)
+    append(log, memoryview(honest))
+    lying = memoryview(bytearray(honest))
+    struct.pack_into(">i", lying, 57, 65538)
+    struct.pack_into(">i", lying, 23, 65537)
+    seal(lying)
+    assert isinstance(refusal(log, lying), InvalidRecords)
+
+
+def test_what_is_too_large_needs_no_checksum(log: Log) -> None:
+    settings(log, max_message_bytes=100)
+    damaged = batch(bytes(100))
+    damaged[-1] ^= 1
+    assert isinstance(refusal(log, damaged), RecordTooLarge)
+    assert isinstance(refusal(log, damaged[:-1]), NotOneBatch)
+
+
+@pytest.mark.parametrize("base_timestamp", [2**63 - 1, -(2**63)])
+def test_a_base_timestamp_at_the_end_of_time(log: Log, base_timestamp: int) -> None:
+    lying = batch()
+    struct.pack_into(">q", lying, 27, base_timestamp)
+    seal(lying)
+    assert isinstance(refusal(log, lying), InvalidTimestamp)
+
+
+def test_a_batch_that_takes_long_holds_up_those_behind_it(log: Log) -> None:
+    settings(log, cleanup_policy=frozenset({"compact"}))
+    long, short = memoryview(build_batch([NewRecord(NOW, b"k", b"")] * 5000)), batch()
+    (first,) = log.append([batch(), long, short], leader_epoch=0, now_ms=NOW)
+    assert first == AppendResult(0, 0)
+    assert log.inspection is not None
+    while not log.inspection.finished:
+        log.inspection.advance()
+    results = log.append([long, short], leader_epoch=0, now_ms=NOW)
+    assert results == [AppendResult(1, 5000), AppendResult(5001, 5001)]
+    assert log.inspection is None
+
+
+def test_many_small_batches_take_long_too(log: Log) -> None:
+    settings(log, cleanup_policy=frozenset({"compact"}))
+    batches = [memoryview(build_batch([NewRecord(NOW, b"k", b"")] * 100)) for _ in range(30)]
+    results = log.append(batches, leader_epoch=0, now_ms=NOW)
+    assert 5 < len(results) < 12
+
+
+def test_coordinators_do_not_wait(log: Log) -> None:
+    settings(log, cleanup_policy=frozenset({"compact"}), compression_type="zstd")
+    long = memoryview(build_batch([NewRecord(NOW, b"k", bytes(100))] * 5000))
+    assert append(log, long, origin=AppendOrigin.COORDINATOR) == [0]
 
 
 def test_a_codec_that_does_not_exist(log: Log) -> None:
@@ -166,13 +232,13 @@ def test_a_compacted_topic_needs_keys(log: Log, codec: CompressionType) -> None:
     settings(log, cleanup_policy=frozenset({"compact", "delete"}))
     error = refusal(log, memoryview(build_batch(records, compression=codec)))
     assert isinstance(error, InvalidRecord)
-    assert list(error.record_errors) == [RecordError(1, "a compacted topic takes no records without a key")]
+    assert list(error.record_errors) == [RecordError(1, "a compacted topic accepts no records without a key")]
     append(log, memoryview(build_batch(records[:1], compression=codec)))
 
 
 def test_log_append_time(log: Log) -> None:
     settings(log, message_timestamp_type=TimestampType.LOG_APPEND_TIME)
-    # The producer's own time does not matter, be it ever so wrong.
+    # The producer's own time does not matter, however wrong it is.
     (result,) = log.append([batch(b"a", b"b", timestamp=NOW + 10 * HOUR)], leader_epoch=0, now_ms=NOW + 5)
     assert result == AppendResult(0, 1, log_append_time=NOW + 5)
     assert [record.timestamp for record in read_all(log)] == [NOW + 5, NOW + 5]
@@ -196,6 +262,17 @@ def test_the_topic_may_choose_the_codec(log: Log, name: str, codec: CompressionT
     append(log, batch(b"a" * 200, b"b" * 200, compression=sent))
     assert read_header(bytes_of(log.read(0, 1000, upper_bound=2))).compression == codec
     assert [record.value for record in read_all(log)] == [b"a" * 200, b"b" * 200]
+
+
+def test_the_topic_may_choose_the_level(log: Log) -> None:
+    values = [b"value-%d" % (number * number) for number in range(500)]
+    sizes = []
+    for level in (1, 9):
+        settings(log, compression_type="gzip", compression_level=level)
+        before = log.segments.active.size
+        append(log, batch(*values))
+        sizes.append(log.segments.active.size - before)
+    assert sizes[1] < sizes[0]
 
 
 def test_batches_pass_untouched_otherwise(log: Log) -> None:

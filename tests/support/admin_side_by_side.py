@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from protocol.api import ApiKey
-from protocol.schema import ZERO_UUID, Message, Struct
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.schema import ZERO_UUID, Message, Struct
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.side_by_side import Side, SideBySide

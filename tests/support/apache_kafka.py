@@ -1,22 +1,20 @@
 """Apache Kafka 4.3.1, from Maven Central: the reference that tests and benchmarks hold Barnabas against.
 
-It needs Java 17 or later, and Maven for the first time only: the jars go to `~/.cache/barnabas` (or `BARNABAS_CACHE`).
+It needs Java 17 or later, and Maven for the first time only: the jars go to `~/.cache/barnabas` (or `BARNABAS_CACHE`),
+and so does what makes it start faster.
 
     run_tool("kafka-topics", "--bootstrap-server", address, "--list")     one of Kafka's command-line tools
     run_java(Path("Scenario.java"), address)                              a Java source file with Kafka's jars at hand
     with ApacheKafka({"num.partitions": "3"}) as kafka: ...               a broker of its own, on free loopback ports
 """
 
-import fcntl
-import hashlib
 import os
 import re
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -24,10 +22,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.support.cache import made_once
+from tests.support.java_tools import JavaTools, ToolsGoneError
 from tests.support.ports import HeldPort
 
 VERSION = "4.3.1"
 OLDEST_JAVA = 17
+FOLDER = f"apache-kafka-{VERSION}"  # in the cache
 
 DEPENDENCIES = (
     f"org.apache.kafka:kafka_2.13:{VERSION}",
@@ -37,6 +42,7 @@ DEPENDENCIES = (
 STREAMS = (f"org.apache.kafka:kafka-streams:{VERSION}", DEPENDENCIES[-1])
 
 TOOLS = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
@@ -49,14 +55,16 @@ TOOLS = {
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
-# For programs that live a second or two: most of that time is the compiler's, and a second garbage collector thread is
-# one that the broker under test would rather have. A benchmark passes its own.
+# For processes that live for seconds: the full compiler never pays for itself, and a second garbage collector thread
+# takes a core from the broker under test.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
+LONG_LIVED = ("-Xmx1g",)  # for benchmarks
 
 LOGGING = """\
 status = error
@@ -79,10 +87,11 @@ class JavaError(Exception):
 
 
 def unavailable() -> str | None:
-    """Why Apache Kafka cannot run here, or None. Downloads it if need be, so that no test's time pays for that."""
+    """Why Apache Kafka cannot run here, or None. Downloads and prepares it first, so that no test waits for that."""
     try:
         java()
         libraries()
+        class_archive()
     except JavaUnavailableError as error:
         return str(error)
     return None
@@ -95,7 +104,7 @@ def java() -> str:
     command = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if command is None or not Path(command).exists():
         raise JavaUnavailableError(f"Java {OLDEST_JAVA} or later is needed, and there is no java command")
-    report = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60).stderr
+    report = java_version(command)
     version = re.search(r'version "(\d+)', report)
     if version is None or int(version[1]) < OLDEST_JAVA:
         raise JavaUnavailableError(f"Java {OLDEST_JAVA} or later is needed, and {command} says: {report.strip()}")
@@ -103,25 +112,47 @@ def java() -> str:
 
 
 @cache
+def java_version(command: str) -> str:
+    return subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60).stderr
+
+
+@cache
 def libraries(dependencies: Sequence[str] = DEPENDENCIES) -> Path:
-    """The folder with the jars, downloaded by the first process that wants it while others wait for that one."""
-    folder = cache_directory() / f"apache-kafka-{VERSION}"
-    folder.mkdir(parents=True, exist_ok=True)
-    # Named by what it was made from, so that another list of dependencies never meets these jars.
-    libs = folder / f"libs-{hashlib.sha256(pom(dependencies).encode()).hexdigest()[:12]}"
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not libs.exists():
-            with tempfile.TemporaryDirectory(dir=folder, prefix="download-") as work:
-                download(Path(work), dependencies).rename(libs)
-    return libs
+    """The folder with the jars."""
+    return made_once(f"{FOLDER}/libs", pom(dependencies), lambda work: download(work, dependencies))
 
 
-def cache_directory() -> Path:
-    own = os.environ.get("BARNABAS_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "barnabas"
+@cache
+def class_archive() -> Path:
+    """The classes that Kafka loads when it starts, as the JVM keeps them in memory (class data sharing).
+
+    With it, Kafka starts with a quarter of the work and its tools with half of it.
+    """
+
+    def make(work: Path) -> Path:
+        archive = work / "classes.jsa"
+        with ApacheKafka(jvm_options=(*SHORT_LIVED, "-Xlog:disable", f"-XX:ArchiveClassesAtExit={archive}")):
+            pass
+        return archive
+
+    return made_once(f"{FOLDER}/classes", java_version(java()) + str(libraries()), make)
+
+
+def compiled(source: Path, dependencies: Sequence[str]) -> Path:
+    """The folder with the classes of a Java source file."""
+
+    def make(work: Path) -> Path:
+        classpath = ":".join(map(str, libraries(dependencies).glob("*.jar")))
+        compiler = [java(), *SHORT_LIVED, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn"]
+        done = subprocess.run(
+            [*compiler, "-cp", classpath, "-d", str(work / "classes"), str(source)], capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            raise JavaError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
+        return work / "classes"
+
+    made_from = java_version(java()) + str(libraries(dependencies)) + source.read_text()
+    return made_once(f"{FOLDER}/{source.stem}", made_from, make)
 
 
 def download(work: Path, dependencies: Sequence[str] = DEPENDENCIES) -> Path:
@@ -159,13 +190,25 @@ def pom(dependencies: Sequence[str] = DEPENDENCIES) -> str:
 def java_command(
     program: str | Path,
     *arguments: str,
-    jvm_options: Sequence[str] = SHORT_LIVED,
+    jvm_options: Sequence[str] | None = None,
     dependencies: Sequence[str] = DEPENDENCIES,
 ) -> list[str]:
-    """The command line that runs a main class of Kafka's jars (a string) or a Java source file (a path)."""
+    """The command line that runs a main class of Kafka's jars (a string) or a Java source file (a path).
+
+    Without options of its own it runs as a process that lives for seconds.
+    """
     libs = libraries(dependencies)
+    if jvm_options is None:
+        jvm_options = SHORT_LIVED
+        if dependencies == DEPENDENCIES:
+            # "disable": the JVM would print to stdout if it could not use the archive, for example with copied jars.
+            jvm_options = (*SHORT_LIVED, "-Xlog:disable", f"-XX:SharedArchiveFile={class_archive()}")
     log4j = f"-Dlog4j2.configurationFile={libs / 'log4j2.properties'}"
-    return [java(), *jvm_options, log4j, "-cp", f"{libs}/*", str(program), *arguments]
+    classpath = f"{libs}/*"
+    if isinstance(program, Path):
+        classpath += f":{compiled(program, dependencies)}"
+        program = program.stem
+    return [java(), *jvm_options, log4j, "-cp", classpath, program, *arguments]
 
 
 def run_java(
@@ -174,7 +217,7 @@ def run_java(
     input: str | None = None,
     timeout: float = 60,
     check: bool = True,
-    jvm_options: Sequence[str] = SHORT_LIVED,
+    jvm_options: Sequence[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a Java program to its end. One that fails (unless `check` is off) or takes too long is a JavaError."""
     command = java_command(program, *arguments, jvm_options=jvm_options)
@@ -196,10 +239,32 @@ def run_tool(
     input: str | None = None,
     timeout: float = 60,
     check: bool = True,
-    jvm_options: Sequence[str] = SHORT_LIVED,
+    jvm_options: Sequence[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's command-line tools by the name of its script."""
-    return run_java(TOOLS[name], *arguments, input=input, timeout=timeout, check=check, jvm_options=jvm_options)
+    """Run one of Kafka's command-line tools by the name of its script: in a JVM with these options, or in `tools()`."""
+    if jvm_options is not None:
+        return run_java(TOOLS[name], *arguments, input=input, timeout=timeout, check=check, jvm_options=jvm_options)
+    called = f"{name} {' '.join(arguments)}"
+    with _one_tool_at_a_time:
+        try:
+            if tools().has_ended:
+                tools.cache_clear()
+            done = tools().run(TOOLS[name], arguments, input, timeout)
+        except (ToolsGoneError, OSError) as error:
+            tools.cache_clear()
+            raise JavaError(f"{called}\n{error}") from None
+    if check and done.returncode != 0:
+        raise JavaError(f"{called}\nended with {done.returncode} and printed:\n{done.stdout}{done.stderr}")
+    return done
+
+
+@cache
+def tools() -> JavaTools:
+    """The JVM that all tools of this process share."""
+    return JavaTools(java_command(Path(__file__).parents[1] / "java" / "Tools.java"))
+
+
+_one_tool_at_a_time = threading.Lock()
 
 
 class ApacheKafka:
@@ -214,7 +279,7 @@ class ApacheKafka:
         properties: Mapping[str, str] | None = None,
         *,
         directory: Path | None = None,
-        jvm_options: Sequence[str] = ("-Xmx1g",),
+        jvm_options: Sequence[str] | None = None,
         start_timeout: float = 60,
     ) -> None:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -226,7 +291,7 @@ class ApacheKafka:
         self.jvm_options = jvm_options
         self.start_timeout = start_timeout
         self.start_seconds: float | None = None  # from the start of the process to the first answer
-        self._held = HeldPort(), HeldPort()
+        self._held: tuple[HeldPort, ...] = HeldPort(), HeldPort()
         self.port, self._controller_port = (held.number for held in self._held)
         self._process: subprocess.Popen[bytes] | None = None
         self._properties = {
@@ -245,6 +310,15 @@ class ApacheKafka:
             **(properties or {}),
         }
 
+    def add_listener(self, security_protocol: str) -> int:
+        """Have it listen on another free port as well, before it is started."""
+        self._held = (*self._held, HeldPort())
+        port = self._held[-1].number
+        self._properties["listeners"] += f",{security_protocol}://127.0.0.1:{port}"
+        protocols = f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{security_protocol}:{security_protocol}"
+        self._properties["listener.security.protocol.map"] = protocols
+        return port
+
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
@@ -259,11 +333,13 @@ class ApacheKafka:
         if not settings.exists():
             settings.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()))
             cluster_id = "AAAAAAAAAAAAAAAAAAAAAQ"
-            run_tool("kafka-storage", "format", "--standalone", "-t", cluster_id, "-c", str(settings))
-        options = [*self.jvm_options, "-Dbarnabas.log.level=info"]
+            format = ("kafka-storage", "format", "--standalone", "-t", cluster_id, "-c", str(settings))
+            run_tool(*format, jvm_options=self.jvm_options)
+        java, *command = java_command("kafka.Kafka", str(settings), jvm_options=self.jvm_options)
         with (self.directory / "server.log").open("ab") as log:
-            command = java_command("kafka.Kafka", str(settings), jvm_options=options)
-            self._process = subprocess.Popen(command, cwd=self.directory, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                [java, "-Dbarnabas.log.level=info", *command], cwd=self.directory, stdout=log, stderr=log
+            )
         started = time.monotonic()
         try:
             self._wait_until_ready(started + self.start_timeout)
@@ -327,17 +403,13 @@ class ApacheKafka:
                 raise JavaError(f"Apache Kafka ended with {process.returncode} while starting:\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 raise JavaError(f"Apache Kafka was not ready within {self.start_timeout} s:\n{self.log_tail()}")
-            time.sleep(0.01)  # nothing tells another process that a port has been opened; asking is all there is
+            time.sleep(0.01)  # nothing tells another process that a port has been opened; polling is the only way
 
 
 def knows_a_broker(port: int) -> bool:
     """Whether something on this port answers a Metadata request and names a broker, as it does once it may be used."""
-    request = struct.pack(">hhihi", 3, 1, 0, -1, 0)  # key, version, correlation id, no client id, no topics
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            with connection.makefile("rb") as answer:
-                head = answer.read(12)
-    except OSError:
+        with Wire("127.0.0.1", port, timeout=5) as wire:
+            return bool(wire.ask(ApiKey.METADATA, MetadataRequest(topics=[]), 1).brokers)
+    except (OSError, ProtocolError):
         return False
-    return len(head) == 12 and struct.unpack(">iii", head)[2] > 0  # size, correlation id, number of brokers

@@ -27,7 +27,7 @@ class BrokerProcess:
         self.arguments = [
             *("--listen", f"127.0.0.1:{port}"),
             *("--data", str(data)),
-            *(f"--set={name}={value}" for name, value in (settings or {}).items()),
+            *(f"--config={name}={value}" for name, value in (settings or {}).items()),
             *arguments,
         ]
         self.process: subprocess.Popen[str]
@@ -50,7 +50,7 @@ class BrokerProcess:
         build = os.environ.get("BARNABAS_BUILD")
         options = ["-P"] if build else []
         self.process = subprocess.Popen(
-            [sys.executable, *options, "-m", "broker.cli", "serve", *self.arguments],
+            [sys.executable, *options, "-m", "barnabas", "serve", *self.arguments],
             env={**os.environ, "PYTHONPATH": build} if build else None,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -67,12 +67,12 @@ class BrokerProcess:
     def stop(self) -> int:
         """Stop it as a service manager would; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self._ended(timeout=20)
+        return self._ended(timeout=60)
 
     def kill(self) -> None:
         """As a crash would: kill -9."""
         self.process.kill()
-        self._ended(timeout=20)
+        self._ended(timeout=60)
 
     def _ended(self, timeout: float) -> int:
         code = self.process.wait(timeout)

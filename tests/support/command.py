@@ -14,7 +14,7 @@ def started(served, *arguments, **streams):
     """A command in a process of its own, which is gone afterwards."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     process = subprocess.Popen(
-        [sys.executable, "-m", "broker.cli", *arguments, "--bootstrap", served.bootstrap], text=True, **streams
+        [sys.executable, "-m", "barnabas", *arguments, "--bootstrap", served.bootstrap], text=True, **streams
     )
     try:
         yield process
@@ -29,7 +29,7 @@ def started(served, *arguments, **streams):
 def ended(process, number=signal.SIGINT):
     """Stop a process as a user does; returns its status and the rest of what it said."""
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
 

@@ -1,7 +1,7 @@
 """The conformance report of Apache Kafka and Barnabas, side by side: `make conformance` writes it.
 
-It has no times, no addresses and nothing of a single run in it, so that a change of it is a change of a broker or of
-the catalogue.
+It has no times, no addresses and nothing else specific to one run, so that it changes only with a broker or the
+catalogue.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.cli.client.connection import parse_address
-from broker.cli.conformance.catalogue import rooms
-from broker.cli.conformance.reports.summary import in_words
-from broker.cli.conformance.runner import run_all, selected
-from broker.cli.conformance.target import look_at
-from broker.cli.conformance.verdict import Result, Verdict
-from tests.support.apache_kafka import SHORT_LIVED, VERSION, ApacheKafka, unavailable
+from barnabas.client.connection import parse_address
+from barnabas.conformance.catalogue import rooms
+from barnabas.conformance.reports.summary import in_words
+from barnabas.conformance.runner import run_all, selected
+from barnabas.conformance.target import look_at
+from barnabas.conformance.verdict import Result, Verdict
+from tests.support.apache_kafka import VERSION, ApacheKafka, unavailable
 from tests.support.broker_process import BrokerProcess
 
-REPORT = Path(__file__).parents[2] / "conformance" / "report.md"
+REPORT = Path(__file__).parents[2] / "barnabas" / "conformance" / "report.md"
 
 MARKS = {Verdict.PASSED: "yes", Verdict.FAILED: "**no**", Verdict.NOT_APPLICABLE: "n/a"}
 
-# Long enough for a machine that has much else to do.
+# Long enough for a busy machine.
 SECONDS = 60.0
 
 HEAD = """\
 # Conformance
 
-What `barnabas conformance` finds at Apache Kafka {version}, which is the reference, and at Barnabas. `make conformance`
-writes this page; do not edit it. A rule that a broker does not follow is **no**; n/a is a rule about something that it
-does not advertise.
+The results of `barnabas conformance` for Apache Kafka {version}, the reference, and for Barnabas. `make conformance`
+writes this page; do not edit it. **no** means that the broker does not follow the rule; n/a means that it does not
+advertise what the rule is about.
 
 | | |
 |---|---|
@@ -46,7 +46,7 @@ def check_broker(bootstrap: str) -> list[Result]:
 
 
 def check_apache_kafka() -> list[Result]:
-    with ApacheKafka(jvm_options=SHORT_LIVED) as kafka:
+    with ApacheKafka() as kafka:
         return check_broker(kafka.bootstrap)
 
 
@@ -73,7 +73,7 @@ def render(kafka: Sequence[Result], barnabas: Sequence[Result]) -> str:
             f"| {MARKS[theirs[check.name].verdict]} | {MARKS[ours[check.name].verdict]} |"
             for check in room.checks
         ]
-        head = "| check | rule | stands on | Apache Kafka | Barnabas |\n|---|---|---|---|---|"
+        head = "| check | rule | based on | Apache Kafka | Barnabas |\n|---|---|---|---|---|"
         parts.append("\n".join((f"## {room.title}", "", head, *rows, "")))
     return "\n".join(parts)
 

@@ -13,11 +13,12 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
-from protocol.decoder import decoder
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
+from barnabas.protocol.decoder import decoder
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.frames import framed
+from barnabas.protocol.headers import RequestHeader, ResponseHeader
 
 
 class Frame(NamedTuple):
@@ -133,7 +134,7 @@ def _pump(source: socket.socket, sink: socket.socket, pass_on: Any) -> None:
             bodies = pass_on(reader.read(length))
             if bodies is None:
                 break
-            sink.sendall(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
+            sink.sendall(b"".join(framed(body) for body in bodies))
     for each in (source, sink):
         with suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from storage.filesystem import Buffer, FileSystem
+from barnabas.storage.filesystem import Buffer, FileSystem
 
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
 

@@ -7,6 +7,10 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
+from tests.support.polling import pause
+
+HEARTBEAT_MS = 100  # how soon a member hears of a rebalance
+
 
 class Members:
     """Consumers of other libraries, polled on threads so that they take part in rebalances; what they read is kept."""
@@ -35,7 +39,16 @@ class Members:
             client_id="theirs",
             auto_offset_reset="earliest",
             partition_assignment_strategy=[RangePartitionAssignor],
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            metadata_max_age_ms=1000,
+            # The commit before it joins again may time out in kafka-python 3.0.12, at Apache Kafka, too; it is then
+            # taken for dead.
+            enable_auto_commit=False,
         )
+        # Apache Kafka answers CreateTopics before the topic can be seen. A member that joins before that is assigned
+        # nothing, and need not join again when it finds the topic (kafka-python 3.0.12 was seen not to for a minute).
+        while not consumer.partitions_for_topic(self.topic) and not self._stop.is_set():
+            pause()
         consumer.subscribe([self.topic], listener=Listener(self._told))
         while not self._stop.is_set():
             for records in consumer.poll(100).values():
@@ -51,6 +64,7 @@ class Members:
                 "client.id": "theirs",
                 "auto.offset.reset": "earliest",
                 "partition.assignment.strategy": "range",
+                "heartbeat.interval.ms": HEARTBEAT_MS,
             }
         )
         consumer.subscribe([self.topic], on_assign=lambda _, partitions: self._told(partitions))

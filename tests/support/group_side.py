@@ -2,17 +2,18 @@
 
 import re
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from protocol.messages.list_groups import ListGroupsRequest
-from tests.support import group_requests as requests
-from tests.support.group_requests import version_at
+from barnabas.client.requests import groups
+from barnabas.client.requests.admin import delete_topics
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import request_frame
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from tests.support.group_versions import version_at
+from tests.support.polling import pause
 from tests.support.side_by_side import Side
-from tests.support.wire import Wire, request_frame
 
 UNKNOWN_ID = bytes(range(16))
 GIVEN_ID = re.compile(r"(.*-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -53,7 +54,7 @@ class GroupSide(Side):
     # --- members ---
 
     def send_join(self, who, **fields):
-        self.send(who, ApiKey.JOIN_GROUP, requests.join(self.group, **{"member": self.ids.get(who, ""), **fields}))
+        self.send(who, ApiKey.JOIN_GROUP, groups.join_group(self.group, **{"member": self.ids.get(who, ""), **fields}))
 
     def joined(self, who):
         answer = self.answer(who, ApiKey.JOIN_GROUP)
@@ -76,7 +77,7 @@ class GroupSide(Side):
         given = {self.ids[name]: assignment for name, assignment in (assignments or {}).items()}
         if self.level >= 5:
             fields = {"protocol_type": "consumer", "protocol_name": "range", **fields}
-        self.send(who, ApiKey.SYNC_GROUP, requests.sync(self.group, self.ids[who], generation, given, **fields))
+        self.send(who, ApiKey.SYNC_GROUP, groups.sync_group(self.group, self.ids[who], generation, given, **fields))
 
     def synced(self, who):
         return self.answer(who, ApiKey.SYNC_GROUP)
@@ -86,18 +87,18 @@ class GroupSide(Side):
         return self.synced(who)
 
     def heartbeat(self, who, generation, **fields):
-        return self.of(ApiKey.HEARTBEAT, requests.heartbeat(self.group, self.ids[who], generation, **fields))
+        return self.of(ApiKey.HEARTBEAT, groups.heartbeat(self.group, self.ids[who], generation, **fields))
 
     def leave(self, *members):
         """By name, or as (member id, instance id)."""
         identities = [self.ids.get(m, m) if isinstance(m, str) else m for m in members]
         version = self.version(ApiKey.LEAVE_GROUP)
-        return self.of(ApiKey.LEAVE_GROUP, requests.leave(version, self.group, *identities))
+        return self.of(ApiKey.LEAVE_GROUP, groups.leave_group(version, self.group, *identities))
 
     def rebalancing(self, who, generation, **fields):
         """Wait until a member would hear that it has to join again."""
         while self.heartbeat(who, generation, **fields).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
-            pass
+            pause()
 
     def known(self, group):
         """Wait until a group is there: Apache Kafka answers its first member before it has written that down."""
@@ -130,13 +131,13 @@ class GroupSide(Side):
         return self.of(ApiKey.DESCRIBE_GROUPS, message)
 
     def listed(self, states=(), types=()):
-        """The groups whose names begin as this story's does."""
+        """The groups whose names start like this story's."""
         answer = self.of(ApiKey.LIST_GROUPS, ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
         answer.groups = [group for group in answer.groups if group.group_id.startswith(self.group)]
         return answer
 
-    def delete(self, *groups):
-        return self.of(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=list(groups or [self.group])))
+    def delete(self, *names):
+        return self.of(ApiKey.DELETE_GROUPS, groups.delete_groups(*(names or [self.group])))
 
     # --- offsets ---
 
@@ -147,29 +148,29 @@ class GroupSide(Side):
 
     def delete_topic(self, name):
         """Delete a topic, and wait until the groups know."""
-        self.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topic_names=[name], timeout_ms=20_000), 5)
-        everything = requests.fetch_offsets(7, {self.group: None})
+        self.ask(ApiKey.DELETE_TOPICS, delete_topics(name), 5)
+        everything = groups.offset_fetch(7, {self.group: None})
         while self.ask(ApiKey.OFFSET_FETCH, everything, 7).topics:
-            pass
+            pause()
 
     def unknown_topic(self):
         return UNKNOWN_ID if self.level >= 10 else "unknown"
 
     def commit(self, *offsets, who=None, group=None, **fields):
         member = {} if who is None else {"member": self.ids[who]}
-        message = requests.commit(self.group if group is None else group, *offsets, **{**member, **fields})
+        message = groups.offset_commit(self.group if group is None else group, *offsets, **{**member, **fields})
         return self.of(ApiKey.OFFSET_COMMIT, message)
 
     def fetch(self, *topics, **fields):
         """Of this story's group: some topics, or all."""
         return self.fetch_groups({self.group: topics or None}, **fields)
 
-    def fetch_groups(self, groups, **fields):
-        message = requests.fetch_offsets(self.version(ApiKey.OFFSET_FETCH), groups, **fields)
+    def fetch_groups(self, asked, **fields):
+        message = groups.offset_fetch(self.version(ApiKey.OFFSET_FETCH), asked, **fields)
         return self.of(ApiKey.OFFSET_FETCH, message)
 
     def delete_offsets(self, *partitions, group=None):
-        message = requests.delete_offsets(self.group if group is None else group, *partitions)
+        message = groups.offset_delete(self.group if group is None else group, *partitions)
         return self.of(ApiKey.OFFSET_DELETE, message)
 
     # --- comparing ---

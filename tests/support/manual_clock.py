@@ -44,7 +44,7 @@ class ManualClock:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and call back all that falls due on the way."""
+        """Let time pass, and call everything that falls due."""
         end = self._elapsed + seconds
         while True:
             self._timers = [timer for timer in self._timers if not timer.cancelled]

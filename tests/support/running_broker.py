@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
-from broker.broker import Broker
-from broker.clock import Clock, SystemClock
-from broker.config import BrokerConfig
-from broker.controller.create_topics import NewTopic
-from broker.controller.delete_topics import TopicReference
-from broker.replica.partition import Partition
-from storage.filesystem import FileSystem
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import Clock, SystemClock
+from barnabas.broker.cluster.term import Term
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.controller.create_topics import NewTopic
+from barnabas.broker.controller.delete_topics import TopicReference
+from barnabas.broker.local_cluster import LocalCluster
+from barnabas.broker.replica.partition import Partition
+from barnabas.storage.filesystem import FileSystem
+
+_clusters: WeakKeyDictionary[Broker, LocalCluster] = WeakKeyDictionary()
+
+
+def cluster_of(broker: Broker) -> LocalCluster:
+    """The cluster of one that a running broker is."""
+    return _clusters[broker]
 
 
 @asynccontextmanager
@@ -24,25 +35,40 @@ async def running(
     loop = asyncio.get_running_loop()
     names = {name.replace("_", "."): str(value) for name, value in settings.items()}
     config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **names})
-    broker = Broker(config, clock or SystemClock(loop), loop, file_system=file_system)
-    await broker.start()
+    cluster = local_cluster([config], clock or SystemClock(loop), file_system)
+    await cluster.start()
+    (broker,) = cluster.brokers
+    _clusters[broker] = cluster
     try:
         yield broker
     finally:
-        await broker.stop()
+        await cluster.stop()
+
+
+def local_cluster(configs: Sequence[BrokerConfig], clock: Clock, file_system: FileSystem | None = None) -> LocalCluster:
+    """Brokers of this process; they still have to be started."""
+    loop = asyncio.get_running_loop()
+    make_broker = partial(Broker, clock=clock, loop=loop, file_system=file_system)
+    return LocalCluster(configs, make_broker, clock, loop)
+
+
+def term_of(broker: Broker) -> Term:
+    if broker.controller.term is None:
+        raise RuntimeError("this broker is not the controller")
+    return broker.controller.term
 
 
 async def create_topic(broker: Broker, name: str = "t", partitions: int = 1, **configs: object) -> bytes:
     """Create a topic, its settings with underscores for dots, and give its id."""
     settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
-    (result,) = await broker.create_topics([NewTopic(name, partitions, configs=settings)])
+    (result,) = await term_of(broker).create_topics([NewTopic(name, partitions, configs=settings)])
     if result.error_code:
         raise RuntimeError(f"{name}: {result.error_message}")
     return result.topic_id
 
 
 async def delete_topic(broker: Broker, name: str = "t") -> None:
-    await broker.controller.delete_topics([TopicReference(name)])
+    await term_of(broker).delete_topics([TopicReference(name)])
 
 
 def partition(broker: Broker, topic: str = "t", index: int = 0) -> Partition:

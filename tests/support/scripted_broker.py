@@ -1,4 +1,4 @@
-"""A broker that says what a test tells it to, on a thread of its own: for what real brokers rarely do."""
+"""A broker that answers what a test tells it to, on its own thread: for what real brokers rarely do."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from protocol.api import ApiKey, request_header_version, request_type, response_header_version
-from protocol.decoder import decoder
-from protocol.encoder import encode
-from protocol.headers import RequestHeader, ResponseHeader
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.messages.metadata import (
+from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version
+from barnabas.protocol.decoder import decoder
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.frames import framed
+from barnabas.protocol.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from barnabas.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema import Message
+from barnabas.protocol.schema import Message
 
 Answer = Callable[[Any], "Message | None"]
 
@@ -28,7 +29,7 @@ Answer = Callable[[Any], "Message | None"]
 class ScriptedBroker:
     """Answers each API with the function given for it; one that returns None closes the connection instead.
 
-    It speaks the versions given in `versions`, and of the other APIs that it answers all that there are. `asked` has
+    It speaks the versions given in `versions`, and all versions of the other APIs that it answers. `asked` has
     every request that came, as (key, version, message).
     """
 
@@ -38,7 +39,7 @@ class ScriptedBroker:
         self.answers = {ApiKey.METADATA: self.metadata, **(answers or {})}
         self.versions = versions or {}
         self.partitions = {"t": 1}
-        self.leaders: dict[int, int] = {}  # of partitions that others than this broker lead, or nobody: -1
+        self.leaders: dict[int, int] = {}  # of partitions that another broker leads, or none: -1
         self.asked: list[tuple[ApiKey, int, Any]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._connections: list[socket.socket] = []
@@ -97,7 +98,7 @@ class ScriptedBroker:
                 answer = self._answer(reader.read(struct.unpack(">i", size)[0]))
                 if answer is None:
                     return
-                connection.sendall(struct.pack(">i", len(answer)) + answer)
+                connection.sendall(framed(answer))
 
     def _answer(self, frame: bytes) -> bytes | None:
         key, version = ApiKey(struct.unpack_from(">h", frame)[0]), struct.unpack_from(">h", frame, 2)[0]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from protocol.api import ApiKey
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.schema import ZERO_UUID, Message, Struct
-from tests.support.requests import LATEST, list_offsets
-from tests.support.wire import Wire, decode_answer, request_frame
+from barnabas.client.requests.admin import create_topics, new_topic
+from barnabas.client.requests.data import LATEST, list_offsets
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.frames import decode_answer, request_frame
+from barnabas.protocol.schema import ZERO_UUID, Message, Struct
+from tests.support.polling import pause
 
 CLOSED = "the connection was closed"
 
@@ -57,22 +59,16 @@ class Side:
         """Create a topic that is not there yet."""
         if name in self._ids:
             return
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=1,
-            assignments=[],
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
-        )
-        (created,) = self.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics
+        topic = new_topic(name, partitions, configs=list((configs or {}).items()))
+        (created,) = self.ask(ApiKey.CREATE_TOPICS, create_topics(topic), 7).topics
         if created.error_code:
             raise AssertionError(f"{name}: {created.error_message}")
         self._ids[name] = created.topic_id
         self._names[created.topic_id] = name.encode()
         ends = list_offsets(*((name, index, LATEST) for index in range(partitions)))
-        # Apache Kafka answers before the broker leads the new partitions, and asking is all there is to find out.
+        # Apache Kafka answers before the broker leads the new partitions, and only asking again shows that it does.
         while any(p.error_code for t in self.ask(ApiKey.LIST_OFFSETS, ends, 7).topics for p in t.partitions):
-            pass
+            pause()
 
     def has_topic(self, name: str) -> bool:
         return name in self._ids

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyspark
 
-from pipeline.java import java_home
+from barnabas.pipeline.java import java_home
+from tests.support import quick_spark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
@@ -72,13 +71,14 @@ class SparkCluster:
                 process.stdout.close()
 
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
+        logging = self.folder / "log4j2.properties"
         environment = {
             **os.environ,
             "JAVA_HOME": str(java_home()),
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={(self.folder / 'log4j2.properties').as_uri()}",
+            "SPARK_DAEMON_JAVA_OPTS": f"{quick_spark.options()} -Dlog4j2.configurationFile={logging.as_uri()}",
         }
         process = subprocess.Popen(
             [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments],
@@ -101,14 +101,3 @@ class SparkCluster:
             if found:
                 return found[1]
         raise RuntimeError("it ended instead:\n" + "".join(printed))
-
-
-def python_without_barnabas(folder: Path) -> Path:
-    """A python with all that is installed here except Barnabas itself, as a cluster's machines have it."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    installed = sysconfig.get_path("purelib")
-    (own,) = folder.glob("lib/python*/site-packages")
-    # A folder named in a .pth file is searched; the .pth files in it, such as that of an editable install, are not
-    # read.
-    (own / "installed.pth").write_text(f"{installed}\n")
-    return folder / "bin" / "python"

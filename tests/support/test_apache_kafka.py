@@ -51,7 +51,7 @@ class TestUnavailable:
         reason = apache_kafka.unavailable()
         assert reason is not None
         assert "no route to host" in reason
-        assert [each.name for each in (tmp_path / "cache" / "apache-kafka-4.3.1").iterdir()] == ["lock"]
+        assert [each.suffix for each in (tmp_path / "cache" / "apache-kafka-4.3.1").iterdir()] == [".lock"]
 
 
 def command(path: Path, script: str) -> None:
@@ -74,6 +74,20 @@ class TestRunJava:
         with pytest.raises(JavaError, match="broken is not a recognized option"):
             run_tool("kafka-dump-log", "--broken")
 
+    def test_a_source_file_that_does_not_compile_is_an_error(self, tmp_path: Path) -> None:
+        source = tmp_path / "Broken.java"
+        source.write_text("class Broken { int number = true; }")
+        with pytest.raises(JavaError, match=r"(?s)Broken.java does not compile.*incompatible types"):
+            run_java(source)
+
+    def test_a_changed_source_file_is_compiled_again(self, tmp_path: Path) -> None:
+        source = tmp_path / "Word.java"
+        for word in ("castle", "village"):
+            source.write_text(
+                f'class Word {{ public static void main(String[] arguments) {{ System.out.print("{word}"); }} }}'
+            )
+            assert run_java(source).stdout == word
+
     def test_one_that_does_not_end_is_an_error(self, tmp_path: Path) -> None:
         source = tmp_path / "Forever.java"
         source.write_text(
@@ -82,6 +96,23 @@ class TestRunJava:
         )
         with pytest.raises(JavaError, match="took more than 3 s"):
             run_java(source, timeout=3)
+
+
+@pytest.mark.java
+class TestRunTool:
+    def test_gives_what_each_printed_and_how_it_ended(self) -> None:
+        failed = run_tool("kafka-dump-log", "--broken", check=False)
+        assert failed.returncode == 1
+        assert "broken is not a recognized option" in failed.stderr
+        done = run_tool("kafka-dump-log", "--version")
+        assert done.returncode == 0
+        assert done.stdout.startswith("4.3.1")
+        assert done.stderr == ""
+
+    def test_one_that_does_not_end_is_an_error_and_the_next_one_runs(self) -> None:
+        with pytest.raises(JavaError, match=r"(?s)took more than 8 s and had printed.*could not be established"):
+            run_tool("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--list", timeout=8)
+        assert run_tool("kafka-topics", "--version").stdout.startswith("4.3.1")
 
 
 @pytest.mark.java

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.builder import NewRecord, build_batch
 from tests.support.apache_kafka import JavaError
 from tests.support.dump_log import DumpLogError, dump_log
 

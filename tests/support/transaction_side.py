@@ -6,20 +6,19 @@ become what a reader sees of them.
 
 import time
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from protocol.messages.describe_transactions import DescribeTransactionsRequest
-from protocol.messages.end_txn import EndTxnRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_transactions import ListTransactionsRequest
-from protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, read_header
-from protocol.records.record import read_records
-from protocol.schema import Struct
-from tests.support import group_requests, requests
-from tests.support import transaction_requests as transactions
+from barnabas.client.requests import data, groups, transactions
+from barnabas.client.requests.data import LATEST
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, read_header
+from barnabas.protocol.records.record import read_records
+from barnabas.protocol.schema import Struct
+from tests.support.batches import batch
 from tests.support.group_side import GroupSide
-from tests.support.transaction_requests import NEWEST, VERSIONS
+from tests.support.polling import pause
+from tests.support.transaction_versions import NEWEST, VERSIONS
 
 COMMIT, ABORT = True, False
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -31,7 +30,7 @@ NOT_YET = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
 )
 NEWEST_GROUP_LEVEL = 9
-GENEROUS_SECONDS = 30
+GENEROUS_SECONDS = 90
 
 
 class TransactionSide(GroupSide):
@@ -66,11 +65,8 @@ class TransactionSide(GroupSide):
         """One request. The id and epoch that it brings are the story's from then on."""
         answer = self.of(
             ApiKey.INIT_PRODUCER_ID,
-            InitProducerIdRequest(
-                transactional_id=self.id if transactional_id is None else transactional_id,
-                transaction_timeout_ms=timeout_ms,
-                producer_id=producer_id,
-                producer_epoch=epoch,
+            transactions.init_producer_id(
+                self.id if transactional_id is None else transactional_id, producer_id, epoch, timeout_ms
             ),
         )
         if not answer.error_code:
@@ -78,10 +74,7 @@ class TransactionSide(GroupSide):
         return answer
 
     def init_idempotent(self, *, producer_id=-1, epoch=-1):
-        message = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=60_000, producer_id=producer_id, producer_epoch=epoch
-        )
-        answer = self.of(ApiKey.INIT_PRODUCER_ID, message)
+        answer = self.of(ApiKey.INIT_PRODUCER_ID, transactions.init_producer_id(None, producer_id, epoch))
         if not answer.error_code:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         return answer
@@ -91,10 +84,10 @@ class TransactionSide(GroupSide):
         return self.until(lambda: self.init(*arguments, **fields))
 
     def until(self, ask):
-        """Nothing tells a client that a transaction is over; asking is all there is."""
+        """Nothing tells a client that a transaction is over; polling is the only way."""
         deadline = time.monotonic() + GENEROUS_SECONDS
         while (answer := ask()).error_code in NOT_YET and time.monotonic() < deadline:
-            pass
+            pause()
         return answer
 
     def who(self, **other):
@@ -104,7 +97,9 @@ class TransactionSide(GroupSide):
     def add(self, *partitions, topic=None, verify_only=False, **other):
         parts = [(self.source if topic is None else topic, index) for index in partitions]
         version = self.version(ApiKey.ADD_PARTITIONS_TO_TXN)
-        message = transactions.add_partitions(version, *self.who(**other).values(), *parts, verify_only=verify_only)
+        message = transactions.add_partitions_to_txn(
+            version, *self.who(**other).values(), *parts, verify_only=verify_only
+        )
         return self.of(ApiKey.ADD_PARTITIONS_TO_TXN, message)
 
     def prepare(self, *partitions):
@@ -117,23 +112,23 @@ class TransactionSide(GroupSide):
         who = self.who(**other)
         key = who["producer_id"], who["producer_epoch"], partition
         first = self._sequences.get(key, 0) if sequence is None else sequence
-        data = requests.batch(
+        records = batch(
             *values,
-            timestamp=int(time.time() * 1000) if timestamp is None else timestamp,
+            timestamp=timestamp,
             producer_id=who["producer_id"],
             producer_epoch=who["producer_epoch"],
             base_sequence=first,
             transactional=transactional,
         )
         named = {"transactional_id": who["transactional_id"]} if transactional else {}
-        answer = self.of(ApiKey.PRODUCE, requests.produce((self.source, partition, data), **named))
+        answer = self.of(ApiKey.PRODUCE, data.produce((self.source, partition, records), **named))
         if sequence is None and not answer.responses[0].partition_responses[0].error_code:
             self._sequences[key] = first + len(values or (b"",))
         return answer
 
     def end(self, commit=COMMIT, **other):
         """End the transaction. The newest client goes on with the epoch that it is given."""
-        answer = self.of(ApiKey.END_TXN, EndTxnRequest(**self.who(**other), committed=commit))
+        answer = self.of(ApiKey.END_TXN, transactions.end_txn(**self.who(**other), commit=commit))
         if self.is_newest and not answer.error_code:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         return answer
@@ -156,11 +151,12 @@ class TransactionSide(GroupSide):
         ):
             if time.monotonic() > deadline:
                 raise AssertionError(f"not settled: {state}")
+            pause()
 
     # --- offsets ---
 
     def add_offsets(self, group=None, **other):
-        message = AddOffsetsToTxnRequest(**self.who(**other), group_id=self.group if group is None else group)
+        message = transactions.add_offsets_to_txn(**self.who(**other), group=self.group if group is None else group)
         return self.of(ApiKey.ADD_OFFSETS_TO_TXN, message)
 
     def prepare_offsets(self):
@@ -170,7 +166,7 @@ class TransactionSide(GroupSide):
     def commit_offsets(self, *offsets, group=None, member="", generation=-1, metadata="", instance=None, **other):
         """Commit (partition, offset) of the story's topic, or of another as (topic, partition, offset)."""
         who = self.who(**other)
-        message = transactions.commit_offsets(
+        message = transactions.txn_offset_commit(
             who["transactional_id"],
             self.group if group is None else group,
             who["producer_id"],
@@ -186,7 +182,7 @@ class TransactionSide(GroupSide):
     def committed(self, require_stable=False, version=8):
         asked = {self.group: [(self.source, [0, 1])]}
         stable = {"require_stable": require_stable} if version >= 7 else {}
-        return self.ask(ApiKey.OFFSET_FETCH, group_requests.fetch_offsets(version, asked, **stable), version)
+        return self.ask(ApiKey.OFFSET_FETCH, groups.offset_fetch(version, asked, **stable), version)
 
     # --- questions ---
 
@@ -195,7 +191,7 @@ class TransactionSide(GroupSide):
         return self.of(ApiKey.DESCRIBE_TRANSACTIONS, message)
 
     def listed_transactions(self, states=(), producers=(), **fields):
-        """Those whose ids begin as this story's does."""
+        """Those whose ids start like this story's."""
         message = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producers), **fields)
         answer = self.of(ApiKey.LIST_TRANSACTIONS, message)
         answer.transaction_states = [
@@ -206,24 +202,24 @@ class TransactionSide(GroupSide):
     def read(self, isolation_level, offset=0, partition=0, **fields):
         version = self.version(ApiKey.FETCH)
         topic = self.name(self.source, by_id=version >= 13)
-        message = requests.fetch((topic, partition, offset), isolation_level=isolation_level, **fields)
+        message = data.fetch((topic, partition, offset), isolation_level=isolation_level, **fields)
         return self.of(ApiKey.FETCH, message)
 
     def both(self, offset=0, partition=0):
         """What readers of either kind get, and where the partition ends for them."""
         for level in (READ_UNCOMMITTED, READ_COMMITTED):
             yield self.read(level, offset, partition)
-            yield self.offset_of(requests.LATEST, partition, level)
+            yield self.offset_of(LATEST, partition, level)
 
     def offset_of(self, timestamp, partition=0, isolation_level=READ_COMMITTED):
-        message = requests.list_offsets((self.source, partition, timestamp), isolation_level=isolation_level)
+        message = data.list_offsets((self.source, partition, timestamp), isolation_level=isolation_level)
         return self.of(ApiKey.LIST_OFFSETS, message)
 
     def write_markers(self, *partitions, topic=None, **fields):
         producer_id = fields.pop("producer_id", self.producer_id)
         producer_epoch = fields.pop("producer_epoch", self.epoch)
         parts = [(topic or self.source, index) for index in partitions]
-        message = transactions.markers(producer_id, producer_epoch, *parts, **fields)
+        message = transactions.write_txn_markers(producer_id, producer_epoch, *parts, **fields)
         return self.of(ApiKey.WRITE_TXN_MARKERS, message)
 
     # --- comparing ---

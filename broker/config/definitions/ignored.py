@@ -1,8 +1,12 @@
-"""Names that Apache Kafka knows and that have no effect here.
+"""Names that Apache Kafka knows and that have no effect in Barnabas.
 
-They are accepted, so that a server.properties that people already have just works, and one warning lists them. A name
-leaves this file when a setting of that name is declared.
+They are accepted, so that the server.properties that people already have just works, and a warning lists them. Those in
+REFUSED are not accepted. A name leaves this file when a setting of that name is declared.
 """
+
+from typing import Any
+
+from barnabas.broker.config.values import Boolean, ConfigType, DecimalNumber, Kind, WholeNumber
 
 _THREADS_AND_QUEUES = """
     background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
@@ -71,36 +75,34 @@ _SHARE_AND_STREAMS_GROUPS = """
 
 _QUOTAS_AND_METRICS = """
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-    client.quota.callback.class controller.quota.window.num controller.quota.window.size.seconds
+    client.quota.callback.class
     follower.replication.throttled.rate kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.replication.throttled.rate metric.reporters metrics.num.samples metrics.recording.level
-    metrics.sample.window.ms quota.window.num quota.window.size.seconds
+    metrics.sample.window.ms
     replica.alter.log.dirs.io.max.bytes.per.second replication.quota.window.num
     replication.quota.window.size.seconds telemetry.max.bytes
 """
 
 _JAVA_SECURITY = """
     delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-    delegation.token.secret.key principal.builder.class sasl.client.callback.handler.class sasl.kerberos.kinit.cmd
-    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
-    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
-    sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    delegation.token.secret.key principal.builder.class sasl.client.callback.handler.class
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+    sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+    sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.mechanism.controller.protocol sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
-    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class security.providers ssl.allow.dn.changes
-    ssl.allow.san.changes ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwt.retriever.class
+    sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
+    security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.engine.factory.class
+    ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation
+    ssl.trustmanager.algorithm
 """
 
 _PLUGINS = """
@@ -116,14 +118,14 @@ _OLDER_RELEASES = """
     advertised.host.name advertised.port auto.include.jmx.reporter broker.id.generation.enable
     control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
     delegation.token.master.key eligible.leader.replicas.enable group.coordinator.new.enable group.share.enable
-    group.share.max.groups host.name inter.broker.protocol.version leader.imbalance.per.broker.percentage
+    group.share.max.groups host.name
     log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
     metadata.log.segment.min.bytes offsets.commit.required.acks password.encoder.cipher.algorithm
     password.encoder.iterations password.encoder.key.length password.encoder.keyfactory.algorithm
     password.encoder.old.secret password.encoder.secret port quota.consumer.default quota.producer.default
-    reserved.broker.max.id zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms
+    reserved.broker.max.id zookeeper.clientCnxnSocket
     zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
-    zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms zookeeper.set.acl
+    zookeeper.metadata.migration.min.batch.size zookeeper.set.acl
     zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
     zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
@@ -131,7 +133,7 @@ _OLDER_RELEASES = """
     zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
 """
 
-# Those of the above that Kafka lets an administrator alter while brokers run: for the whole cluster, or for one broker.
+# Those of the above that can be altered in Kafka at run-time: for the whole cluster, or for one broker.
 _CLUSTER_WIDE = """
     background.threads config.providers follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.rate group.coordinator.cached.buffer.max.bytes
@@ -149,9 +151,48 @@ _PER_BROKER = """
     sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
     sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds
     sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol
+    ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol
     ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 """
+
+
+# What Kafka takes for those of them that are numbers or true or false. It refuses others when a setting is altered.
+_COUNT = WholeNumber(ConfigType.INT, 1, None)
+_SIZE = WholeNumber(ConfigType.LONG, 1, None)
+_BUFFER = WholeNumber(ConfigType.INT, 524288, None)
+_INTERVAL = WholeNumber(ConfigType.INT, 0, None)
+_LOCAL_RETENTION = WholeNumber(ConfigType.LONG, -2, None)
+_SECONDS = WholeNumber(ConfigType.SHORT, None, None)
+_FACTOR = DecimalNumber(None, None)
+
+ALTERABLE_KINDS: dict[str, Kind[Any]] = {
+    "background.threads": _COUNT,
+    "follower.fetch.last.tiered.offset.enable": Boolean(),
+    "group.coordinator.cached.buffer.max.bytes": _BUFFER,
+    "group.share.assignment.interval.ms": _INTERVAL,
+    "group.streams.assignment.interval.ms": _INTERVAL,
+    "log.local.retention.bytes": _LOCAL_RETENTION,
+    "log.local.retention.ms": _LOCAL_RETENTION,
+    "num.io.threads": _COUNT,
+    "num.network.threads": _COUNT,
+    "remote.fetch.max.wait.ms": _COUNT,
+    "remote.list.offsets.request.timeout.ms": _SIZE,
+    "remote.log.index.file.cache.total.size.bytes": _SIZE,
+    "remote.log.manager.copier.thread.pool.size": _COUNT,
+    "remote.log.manager.copy.max.bytes.per.second": _SIZE,
+    "remote.log.manager.expiration.thread.pool.size": _COUNT,
+    "remote.log.manager.fetch.max.bytes.per.second": _SIZE,
+    "remote.log.manager.follower.thread.pool.size": _COUNT,
+    "remote.log.reader.threads": _COUNT,
+    "sasl.kerberos.min.time.before.relogin": WholeNumber(ConfigType.LONG, None, None),
+    "sasl.kerberos.ticket.renew.jitter": _FACTOR,
+    "sasl.kerberos.ticket.renew.window.factor": _FACTOR,
+    "sasl.login.refresh.buffer.seconds": _SECONDS,
+    "sasl.login.refresh.min.period.seconds": _SECONDS,
+    "sasl.login.refresh.window.factor": _FACTOR,
+    "sasl.login.refresh.window.jitter": _FACTOR,
+    "share.coordinator.cached.buffer.max.bytes": _BUFFER,
+}
 
 
 def _names(*texts: str) -> frozenset[str]:
@@ -172,5 +213,15 @@ IGNORED = _names(
 IGNORED_CLUSTER_WIDE = _names(_CLUSTER_WIDE)
 IGNORED_PER_BROKER = _names(_PER_BROKER)
 
-# Settings of plug-ins, whose names Kafka leaves to the plug-in.
+# Settings of plug-ins. Kafka does not know their full names.
 IGNORED_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
+
+# Ignoring these would weaken security or lose data. Each comes with the reason and with what to do instead.
+_NO_JAVA_POLICY = "Barnabas cannot run policies written in Java. Remove the setting"
+REFUSED = {
+    "alter.config.policy.class.name": _NO_JAVA_POLICY,
+    "create.topic.policy.class.name": _NO_JAVA_POLICY,
+    "config.providers": (
+        "Barnabas does not look up values such as ${file:…}. Remove the setting, and write the values themselves"
+    ),
+}

@@ -1,25 +1,25 @@
-"""Who this broker is, where it listens, and what a connection may ask of it."""
+"""The broker's identity, its listeners, and the limits of a connection."""
 
-from broker.config.setting import CLUSTER_WIDE, UnlikeKafka, integer, long, pairs, string, strings
-from broker.config.values import INT_MAX, ConfigType, Text, WholeNumber
+from barnabas.broker.config.setting import CLUSTER_WIDE, UnlikeKafka, integer, long, pairs, string, strings
+from barnabas.broker.config.values import INT_MAX, ConfigType, Text, WholeNumber
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class NetworkSettings:
-    """Unlike in Kafka, listeners and their protocols stay as they are while the broker runs."""
+    """Unlike in Kafka, listeners and their protocols cannot be altered at run-time."""
 
     node_id = integer(
         0,
         "The number of this broker, unique in its cluster.",
         at_least=0,
-        unlike_kafka=UnlikeKafka(None, "the only broker of a laptop needs no number of its own"),
+        unlike_kafka=UnlikeKafka(None, "the only broker on a laptop needs no number of its own"),
     )
-    broker_id = integer(-1, "The older name of node.id; -1 leaves the choice to node.id.")
-    broker_rack = string(None, "The rack that this broker stands in; replicas are spread over racks.")
+    broker_id = integer(-1, "The older name of node.id; -1 stands for node.id.")
+    broker_rack = string(None, "The rack of this broker; replicas are spread over racks.")
     process_roles = strings(
         ("broker",),
-        "The roles of this process; a controller needs no process of its own here.",
+        "The roles of this process. It must include broker; the controller is part of it.",
         one_of=("broker", "controller"),
         may_be_empty=False,
         unlike_kafka=UnlikeKafka(None, "every process is a broker"),
@@ -30,12 +30,12 @@ class NetworkSettings:
         "The addresses that the broker listens on, each as NAME://host:port; no host means every interface.",
         may_be_empty=False,
         unlike_kafka=UnlikeKafka(
-            ("PLAINTEXT://:9092",), "a laptop's broker is nobody else's business unless asked for"
+            ("PLAINTEXT://:9092",), "nobody else should reach the broker on a laptop unless its owner wants that"
         ),
     )
     advertised_listeners = strings(
         None,
-        "The addresses that clients are told to connect to; without them, the one by which each client came.",
+        "The addresses that clients are told to connect to; by default, the one that each client connected to.",
         may_be_empty=False,
     )
     listener_security_protocol_map = pairs(
@@ -45,44 +45,49 @@ class NetworkSettings:
             "SSL": "SSL",
             "SASL_PLAINTEXT": "SASL_PLAINTEXT",
         },
-        "Which security protocol each listener name stands for, as NAME:PROTOCOL pairs.",
+        "The security protocol of each listener name, as NAME:PROTOCOL pairs.",
         value_kind=Text(ConfigType.STRING, SECURITY_PROTOCOLS, ignore_case=True),
     )
-    inter_broker_listener_name = string(None, "The listener that the brokers of a cluster reach one another by.")
+    inter_broker_listener_name = string(None, "The listener that brokers use to reach each other.")
     security_inter_broker_protocol = string(
         "PLAINTEXT",
-        "The security protocol between brokers, where inter.broker.listener.name does not name a listener.",
+        "The security protocol between brokers, if inter.broker.listener.name does not name a listener.",
         one_of=SECURITY_PROTOCOLS,
     )
     controller_listener_names = strings(
         (),
-        "Listeners that Kafka would keep for its controllers; they are not opened here.",
+        "The listeners that belong to Kafka's controllers; they are not opened.",
         may_be_empty=False,
         unlike_kafka=UnlikeKafka(None, "the controller has no listener"),
     )
 
     socket_send_buffer_bytes = integer(
-        409600,
+        204800,
         "SO_SNDBUF of a connection; -1 leaves it to the operating system.",
         unlike_kafka=UnlikeKafka(
-            102400, "fewer turns of the loop for a large answer, and it still fits into the cache"
+            102400, "a large answer takes fewer turns of the loop, and it still fits into the cache"
         ),
     )
     socket_receive_buffer_bytes = integer(
         1048576,
         "SO_RCVBUF of a connection; -1 leaves it to the operating system.",
-        unlike_kafka=UnlikeKafka(102400, "a producer on the same machine fills it faster than the loop comes round"),
+        unlike_kafka=UnlikeKafka(102400, "a producer on the same machine fills it faster than the loop empties it"),
     )
-    socket_listen_backlog_size = integer(50, "How many connections may wait to be accepted.", at_least=1)
+    socket_listen_backlog_size = integer(
+        4096,
+        "How many connections may wait to be accepted; the operating system may have a smaller limit.",
+        at_least=1,
+        unlike_kafka=UnlikeKafka(50, "of a burst of connections, those beyond it are tried again after a second only"),
+    )
     socket_request_max_bytes = integer(
         104857600, "The largest request that is read; a larger one closes its connection.", at_least=1
     )
-    connections_max_idle_ms = long(600000, "A connection that is silent for longer than this is closed.")
+    connections_max_idle_ms = long(600000, "How long a connection may be idle before it is closed.")
     max_connections = integer(
         INT_MAX, "How many connections may be open at once on all listeners.", at_least=0, update_mode=CLUSTER_WIDE
     )
     max_connections_per_ip = integer(
-        INT_MAX, "How many connections one address may have open at once.", at_least=0, update_mode=CLUSTER_WIDE
+        INT_MAX, "How many connections one IP address may have open at once.", at_least=0, update_mode=CLUSTER_WIDE
     )
     max_connections_per_ip_overrides = pairs(
         {},
@@ -91,17 +96,24 @@ class NetworkSettings:
         update_mode=CLUSTER_WIDE,
     )
     max_connection_creation_rate = integer(
-        INT_MAX, "How many new connections a second are accepted.", at_least=0, update_mode=CLUSTER_WIDE
+        INT_MAX,
+        "How many new connections are accepted per second.",
+        at_least=0,
+        update_mode=CLUSTER_WIDE,
     )
     connection_failed_authentication_delay_ms = integer(
-        100, "How long a client that failed to authenticate waits until its connection is closed.", at_least=0
+        100,
+        "How long the broker waits before it closes the connection of a client that failed to authenticate.",
+        at_least=0,
     )
 
     request_timeout_ms = integer(30000, "How long a broker waits for another broker's answer.")
-    fetch_max_bytes = integer(57671680, "The most that one Fetch answers, whatever the client asks for.", at_least=1024)
+    fetch_max_bytes = integer(
+        57671680, "How much data one Fetch response may hold, whatever the client asks for.", at_least=1024
+    )
     max_incremental_fetch_session_cache_slots = integer(
-        1000, "How many incremental fetch sessions are remembered at once.", at_least=0
+        1000, "How many incremental fetch sessions the broker remembers.", at_least=0
     )
     max_request_partition_size_limit = integer(
-        2000, "The most partitions that one DescribeTopicPartitions answers.", at_least=1
+        2000, "How many partitions one DescribeTopicPartitions response may hold.", at_least=1
     )

@@ -1,7 +1,7 @@
-"""A fault: which requests it is about, what happens to them, and how long it lasts.
+"""A fault: which requests it affects, what happens to them, and how long it lasts.
 
-A fault is data (JSON, YAML or keyword arguments, the same names everywhere), checked whole when it is made: what is
-wrong with it is said with the name of the field.
+A fault is data (JSON, YAML or keyword arguments, the same names everywhere), checked completely when it is created: an
+error names the field.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from broker.testing.faults.answers import has_room
-from broker.testing.subjects import (
+from barnabas.broker.testing.faults.error_answers import has_room
+from barnabas.broker.testing.subjects import (
     Subjects,
     names_groups,
     names_partitions,
     names_topics,
     names_transactions,
 )
-from protocol.api import ApiKey, request_type
-from protocol.errors import ErrorCode
-from protocol.schema import Versions
+from barnabas.protocol.api import ApiKey, request_type
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import Versions
 
 # Answers in Fetch that concern the session and not a partition.
 SESSION_ERRORS: Final = frozenset(
@@ -35,7 +35,7 @@ SESSION_ERRORS: Final = frozenset(
 _APIS: Final = {key.api_name.lower(): key for key in ApiKey}
 _ACTIONS: Final = ("error", "close", "throttle_ms", "corrupt", "refuse_connections", "stop_ms")
 _DELAYS: Final = ("delay_ms", "delay_answer_ms")
-# What can be asked of a connection before anything is known of it.
+# What can be matched on a connection before its first request.
 _ABOUT_CONNECTIONS: Final = ("nth", "probability", "seed", "times", "for_ms", "refuse_connections")
 
 
@@ -44,7 +44,7 @@ _LONGEST_MS: Final = 10**12
 
 
 class FaultError(ValueError):
-    """What is wrong with a fault, and in which field."""
+    """An invalid fault: the problem, and the field."""
 
     def __init__(self, field_name: str, complaint: str) -> None:
         super().__init__(f"{field_name}: {complaint}")
@@ -53,7 +53,7 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True)
 class Spec:
-    """A fault as it was asked for. `*` and `?` in names stand for any characters and any one, as in a shell."""
+    """A fault as it was requested. `*` and `?` in names are wildcards, as in a shell."""
 
     api: tuple[ApiKey, ...] = ()
     versions: Versions | None = None
@@ -79,7 +79,7 @@ class Spec:
 
     @property
     def of_parts(self) -> bool:
-        """Whether this is about single topics or partitions, and not about requests as a whole."""
+        """Whether this affects single topics or partitions rather than whole requests."""
         return self.topic is not None or self.partition is not None
 
 
@@ -91,7 +91,7 @@ def parse(data: Mapping[str, Any]) -> Spec:
     values = {}
     for name, value in data.items():
         if name not in known:
-            raise FaultError(str(name), f"is no field of a fault; there are {', '.join(sorted(known))}")
+            raise FaultError(str(name), f"is not a field of a fault; the fields are {', '.join(sorted(known))}")
         if value is not None:
             values[name] = _READERS[name](name, value)
     if "nth" in values:
@@ -104,12 +104,12 @@ def parse(data: Mapping[str, Any]) -> Spec:
 def _check(spec: Spec, given: set[str]) -> None:
     actions = [name for name in _ACTIONS if name in given and getattr(spec, name) not in (False, None)]
     if len(actions) > 1:
-        raise FaultError(actions[1], f"cannot be together with {actions[0]}: a fault does one thing")
+        raise FaultError(actions[1], f"cannot be combined with {actions[0]}: a fault has one effect")
     if not actions and not spec.delay_ms and not spec.delay_answer_ms:
-        raise FaultError("error", f"nothing is to happen; say one of {', '.join((*_ACTIONS, *_DELAYS))}")
+        raise FaultError("error", f"the fault has no effect; give one of {', '.join((*_ACTIONS, *_DELAYS))}")
     if spec.refuse_connections:
         for name in sorted(given - set(_ABOUT_CONNECTIONS)):
-            raise FaultError(name, "is not known of a connection that is only being made")
+            raise FaultError(name, "is not known when a connection is being made")
     for name, can, what in (
         ("topic", names_topics, "topics"),
         ("partition", names_partitions, "partitions"),
@@ -201,7 +201,7 @@ def error_named(name: str, value: Any) -> ErrorCode:
     elif isinstance(value, int) and not isinstance(value, bool) and value in ErrorCode._value2member_map_:
         error = ErrorCode(value)
     else:
-        raise FaultError(name, f"{value!r} is no error code of Kafka's, as NOT_LEADER_OR_FOLLOWER")
+        raise FaultError(name, f"{value!r} is not one of Kafka's error codes, such as NOT_LEADER_OR_FOLLOWER")
     if error == ErrorCode.NONE:
         raise FaultError(name, "NONE is no error")
     return error
@@ -240,13 +240,13 @@ _READERS: Final[dict[str, Callable[[str, Any], Any]]] = {
 
 @dataclass
 class Fault:
-    """A fault that a broker has: what was asked for, and what came of it."""
+    """An active fault: what was requested, and how often it applied."""
 
     number: int
     spec: Spec
     asked: dict[str, Any]
-    seen: int = 0  # how many requests it was about
-    hits: int = 0  # how many of those it happened to
+    seen: int = 0  # how many requests matched it
+    hits: int = 0  # how many of those it affected
     over: bool = False
     _random: random.Random = field(init=False, repr=False)
 
@@ -269,14 +269,14 @@ class Fault:
         )
 
     def hits_part(self, topic: str | None, partition: int | None) -> bool:
-        """Whether this is about a partition, or about a topic named as a whole (None)."""
+        """Whether this affects a partition, or a topic as a whole (None)."""
         spec = self.spec
         if spec.topic is not None and (topic is None or not fnmatchcase(topic, spec.topic)):
             return False
         return spec.partition is None or partition is None or partition == spec.partition
 
     def fires(self) -> bool:
-        """Whether it happens to this one; counts it."""
+        """Whether it affects this request; counts it."""
         self.seen += 1
         if self.over or self.seen < self.spec.nth:
             return False

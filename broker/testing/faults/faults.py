@@ -1,40 +1,41 @@
-"""The faults of a broker: which of them a request meets, and what then happens to it.
+"""The faults of some brokers: which of them affects a request, and what then happens to it.
 
-Faults are looked through in the order in which they were added, and the first that fires is the one that happens; those
-after it do not count the request. All times are the broker's clock's.
+Faults are checked in the order in which they were added, and the first that fires applies; those after it do not count
+the request. All times are those of the broker's clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import structlog
 
-from broker.clock import Timer
-from broker.server.observe import Exchange, mute
-from broker.testing.exchange_notes import ANONYMOUS, Notes
-from broker.testing.faults.answers import copied, error_answer, is_empty, merge, split
-from broker.testing.faults.fault import SESSION_ERRORS, Fault, FaultError, parse
-from broker.testing.faults.rewriting import corrupted, metadata_with_error, partitions_with_error
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, FetchResponse
-from protocol.messages.metadata import MetadataResponse
-from protocol.messages.produce import ProduceRequest
-from protocol.schema import Message
+from barnabas.broker.clock import Timer
+from barnabas.broker.server.observe import Exchange, mute
+from barnabas.broker.testing.faults.error_answers import copied, error_answer, is_empty, merge, split
+from barnabas.broker.testing.faults.fault import SESSION_ERRORS, Fault, FaultError, parse
+from barnabas.broker.testing.faults.rewriting import corrupted, metadata_with_error, partitions_with_error
+from barnabas.broker.testing.notes import Notes
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.metadata import MetadataResponse
+from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.testing.fleet import Fleet
 
 log = structlog.get_logger()
 
-# How many faults that are over are still told of.
+# How many expired faults are still listed.
 _REMEMBERED: Final = 1000
 
 
 class Passage(Protocol):
-    """Where requests and answers go on to from here."""
+    """Where requests and answers continue from here."""
 
     def proceed(self, exchange: Exchange) -> None: ...
 
@@ -50,9 +51,9 @@ class Held(NamedTuple):
 
 
 class Faults:
-    def __init__(self, broker: Broker, passage: Passage, changed: Callable[[], None]) -> None:
-        """`changed` is called when the first fault comes and when the last one is over."""
-        self._broker = broker
+    def __init__(self, fleet: Fleet, passage: Passage, changed: Callable[[], None]) -> None:
+        """`changed` is called when the first fault is added and when the last one is over."""
+        self._fleet = fleet
         self._passage = passage
         self._changed = changed
         self._all: dict[int, Fault] = {}
@@ -74,7 +75,7 @@ class Faults:
         self._all[fault.number] = fault
         self._active.append(fault)
         if spec.for_ms is not None:
-            end = self._broker.clock.call_later(spec.for_ms / 1000, lambda: self._end(fault))
+            end = self._fleet.clock.call_later(spec.for_ms / 1000, lambda: self._end(fault))
             self._expiries[fault.number] = end
         self._forget_old_ones()
         self._changed()
@@ -106,7 +107,7 @@ class Faults:
         return any(fault.spec.refuse_connections for fault in self._active)
 
     def remove(self, number: int) -> Fault | None:
-        """Let a fault be no more; what it holds back goes on."""
+        """Remove a fault and release what it holds back."""
         fault = self._all.pop(number, None)
         if fault is not None:
             self._end(fault)
@@ -118,9 +119,14 @@ class Faults:
         return fault
 
     def clear(self) -> None:
-        """No faults any more; whatever waits because of one goes on."""
+        """Remove all faults and release whatever waits because of one."""
+        self.keep_only(())
+
+    def keep_only(self, numbers: Collection[int]) -> None:
+        """Remove all other faults, end a freeze of the broker, and release whatever waits because of one."""
         for fault in list(self._all.values()):
-            self.remove(fault.number)
+            if fault.number not in numbers:
+                self.remove(fault.number)
         self.resume()
 
     def _end(self, fault: Fault) -> None:
@@ -145,30 +151,32 @@ class Faults:
             self._end(fault)
         return fires
 
-    # --- standing still ---
+    # --- freezing ---
 
     def stop(self, milliseconds: int) -> None:
         """Answer nobody for a while."""
         if self._stopped is not None:
             self._stopped.cancel()
         log.info("a fault stops the broker", ms=milliseconds)
-        self._broker.server.pause()
-        self._stopped = self._broker.clock.call_later(milliseconds / 1000, self.resume)
+        for broker in self._fleet.brokers:
+            broker.server.pause()
+        self._stopped = self._fleet.clock.call_later(milliseconds / 1000, self.resume)
 
     def resume(self) -> None:
         if self._stopped is None:
             return
         self._stopped.cancel()
         self._stopped = None
-        self._broker.server.resume()
+        for broker in self._fleet.brokers:
+            broker.server.resume()
         waiting, self._waiting = self._waiting, []
         for exchange in waiting:
             self._passage.proceed(exchange)
 
     # --- connections ---
 
-    def object_to(self, peer: tuple[str, int]) -> str | None:
-        """Why somebody may not connect."""
+    def objection_to(self, peer: tuple[str, int]) -> str | None:
+        """Why a client may not connect; None if it may."""
         for fault in [each for each in self._active if each.spec.refuse_connections]:
             if self._fires(fault):
                 return f"fault {fault.number}"
@@ -191,11 +199,11 @@ class Faults:
             del self._held[exchange]
             go()
 
-        self._held[exchange] = Held(fault, self._broker.clock.call_later(milliseconds / 1000, end), go)
+        self._held[exchange] = Held(fault, self._fleet.clock.call_later(milliseconds / 1000, end), go)
 
     def _met_by(self, exchange: Exchange) -> Fault | None:
         for fault in list(self._active):
-            # What is wrong with records is decided when they are there.
+            # Which records to corrupt is decided when they are read.
             if fault.spec.refuse_connections or fault.spec.corrupt or not self._is_about(fault, exchange):
                 continue
             if self._fires(fault):
@@ -208,11 +216,11 @@ class Faults:
         notes: Notes = exchange.notes
         key, version = exchange.api_key, exchange.version
         if fault.spec.of_parts and key == ApiKey.METADATA and exchange.message.topics is None:  # type: ignore[attr-defined]
-            # All topics are asked for, so also the one at fault.
-            topics = [(name, None) for name in self._broker.cluster.topics]
+            # All topics are requested, including the affected one.
+            topics = [(name, None) for name in notes.broker.cluster.topics]
             subjects = type(notes.subjects)([*topics], notes.subjects.groups, notes.subjects.transactional_ids)
-            return fault.is_about(key, version, exchange.client_id, ANONYMOUS, subjects)
-        return fault.is_about(key, version, exchange.client_id, ANONYMOUS, notes.subjects)
+            return fault.is_about(key, version, exchange.client_id, str(exchange.connection.principal), subjects)
+        return fault.is_about(key, version, exchange.client_id, str(exchange.connection.principal), notes.subjects)
 
     def _happen(self, exchange: Exchange, fault: Fault) -> None:
         if exchange.connection.closed:
@@ -233,16 +241,16 @@ class Faults:
         key, message = exchange.api_key, exchange.message
         notes: Notes = exchange.notes
         if isinstance(message, FetchRequest) and error not in SESSION_ERRORS:
-            message.max_wait_ms = 0  # an error is told at once
-            self._passage.proceed(exchange)  # and put into the answer then, so that the session stays in step
+            message.max_wait_ms = 0  # an error is answered at once
+            self._passage.proceed(exchange)  # and put into the real answer, so that the session stays in step
             return
         if key == ApiKey.METADATA:
-            self._passage.proceed(exchange)  # an answer without brokers would be more than an error
+            self._passage.proceed(exchange)  # an answer without brokers would be more than this error
             return
         if isinstance(message, ProduceRequest) and message.acks == 0:
             exchange.disconnect("a Produce with acks=0 failed")
             return
-        taken = split(key, message, fault.hits_part, self._name_of) if fault.spec.of_parts else None
+        taken = split(key, message, fault.hits_part, _names_at(notes.broker)) if fault.spec.of_parts else None
         of_parts = taken is not None
         errors = error_answer(key, exchange.version, taken or message, error, of_parts=of_parts)
         if errors is None or (of_parts and not is_empty(key, message)):
@@ -267,7 +275,7 @@ class Faults:
 
     def _corrupting(self, exchange: Exchange, answer: FetchResponse) -> Fault | None:
         for fault in [each for each in self._active if each.spec.corrupt and self._is_about(each, exchange)]:
-            if corrupted(answer, fault.hits_part, self._name_of) is not None and self._fires(fault):
+            if corrupted(answer, fault.hits_part, _names_at(exchange.notes.broker)) is not None and self._fires(fault):
                 return fault
         return None
 
@@ -276,9 +284,10 @@ class Faults:
         if notes.errors is not None and answer is not None:
             return merge(exchange.api_key, answer, notes.errors)
         if spec.corrupt and isinstance(answer, FetchResponse):
-            return corrupted(answer, fault.hits_part, self._name_of) or answer
+            return corrupted(answer, fault.hits_part, _names_at(notes.broker)) or answer
         if spec.error is not None and isinstance(answer, FetchResponse) and not answer.error_code:
-            wanted = [key for key in self._fetched(exchange) if fault.hits_part(self._topic(*key[:2]), key[2])]
+            name_of = _names_at(notes.broker)
+            wanted = [key for key in _fetched(exchange) if fault.hits_part(key[0] or name_of(key[1]), key[2])]
             return partitions_with_error(answer, wanted, spec.error)
         if spec.error is not None and isinstance(answer, MetadataResponse):
             return metadata_with_error(answer, fault.hits_part, spec.error, of_partitions=spec.partition is not None)
@@ -288,39 +297,44 @@ class Faults:
         return answer
 
     def _deliver(self, exchange: Exchange, fault: Fault, answer: Message | None) -> None:
-        """Let an answer go, if the fault wants it so, later; after a throttled one the connection is muted."""
+        """Release an answer, later if the fault delays it; after a throttled answer the connection is muted."""
 
         def deliver() -> None:
             if exchange.connection.closed:
                 return
             self._passage.deliver(exchange, answer)
             if fault.spec.throttle_ms is not None and not exchange.connection.closed:
-                mute(exchange.connection, fault.spec.throttle_ms / 1000, self._broker.clock.call_later)
+                mute(exchange.connection, fault.spec.throttle_ms / 1000, self._fleet.clock.call_later)
 
         if fault.spec.delay_answer_ms:
             self._hold(exchange, fault, fault.spec.delay_answer_ms, deliver)
         else:
             deliver()
 
-    def _fetched(self, exchange: Exchange) -> list[tuple[str, bytes, int]]:
-        """All partitions that a Fetch reads, those that only its session knows among them."""
-        message = exchange.message
-        if not isinstance(message, FetchRequest):
-            return []
-        named = [(t.topic, t.topic_id, p.partition) for t in message.topics for p in t.partitions]
-        if message.session_id and message.session_epoch > 0:
-            session = self._broker.fetch_sessions.find(message.session_id)
-            named += [
-                (key.topic, key.topic_id, key.partition) for key in (session.partitions if session is not None else ())
-            ]
-        return list(dict.fromkeys(named))
 
-    def _topic(self, name: str, topic_id: bytes) -> str | None:
-        return name or self._name_of(topic_id)
+def _fetched(exchange: Exchange) -> list[tuple[str, bytes, int]]:
+    """All partitions that a Fetch reads, including those that only its session knows."""
+    message = exchange.message
+    if not isinstance(message, FetchRequest):
+        return []
+    named = [(t.topic, t.topic_id, p.partition) for t in message.topics for p in t.partitions]
+    if message.session_id and message.session_epoch > 0:
+        notes: Notes = exchange.notes
+        session = notes.broker.fetch_sessions.find(message.session_id)
+        named += [
+            (key.topic, key.topic_id, key.partition) for key in (session.partitions if session is not None else ())
+        ]
+    return list(dict.fromkeys(named))
 
-    def _name_of(self, topic_id: bytes) -> str | None:
-        topic = self._broker.cluster.topic_by_id(topic_id)
+
+def _names_at(broker: Broker) -> Callable[[bytes], str | None]:
+    """What topics are called, by their ids."""
+
+    def name_of(topic_id: bytes) -> str | None:
+        topic = broker.cluster.topic_by_id(topic_id)
         return topic.name if topic is not None else None
+
+    return name_of
 
 
 def _own_records(message: Message) -> None:

@@ -1,7 +1,7 @@
-"""Real answers with something wrong in them: Fetch and Metadata, whose answers nobody could make up.
+"""Real answers with something wrong in them: those of Fetch and Metadata, which cannot be made up.
 
-An answer to Fetch belongs to a session, and one to Metadata must still tell where the brokers are. What is changed is
-changed in copies, since handlers may keep parts of their answers.
+An answer to Fetch belongs to a session, and one to Metadata must still list the brokers. Changes are made to copies,
+because handlers may keep parts of their answers.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from broker.testing.faults.answers import Hits, copied
-from broker.testing.subjects import TopicName, topic_of
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
-from protocol.records.batch import BATCH_LENGTH_POSITION, HEADER_SIZE, LENGTH_OVERHEAD
-from protocol.schema import Records
-from storage.segment import FileSlice
+from barnabas.broker.testing.faults.error_answers import Hits, copied
+from barnabas.broker.testing.subjects import TopicName, topic_of
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+from barnabas.protocol.records.batch import BATCH_LENGTH_POSITION, HEADER_SIZE, LENGTH_OVERHEAD
+from barnabas.protocol.schema import Records
+from barnabas.storage.segment import FileSlice
 
 # Errors of partitions that are without a leader.
 _LEADERLESS: Final = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)
@@ -26,7 +26,7 @@ _LEADERLESS: Final = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOU
 def partitions_with_error(
     answer: FetchResponse, wanted: Iterable[tuple[str, bytes, int]], error: ErrorCode
 ) -> FetchResponse:
-    """An answer in which these partitions (topic, topic id, index) have an error, the ones without news included."""
+    """An answer in which these partitions (topic, topic id, index) have an error, including those without news."""
     left = set(wanted)
     changed = copied(answer)
     changed.responses = []
@@ -76,7 +76,7 @@ def corrupted(answer: FetchResponse, hits: Hits, name_of: TopicName) -> FetchRes
 
 
 def with_a_wrong_bit(data: bytes) -> bytes:
-    """Batches of which the first has a bit flipped in the middle of its records, so that its checksum is wrong."""
+    """Batches whose first has a flipped bit in the middle of its records, so that its checksum is wrong."""
     changed = bytearray(data)
     length = int.from_bytes(changed[BATCH_LENGTH_POSITION:LENGTH_OVERHEAD], "big")
     end = min(LENGTH_OVERHEAD + length, len(changed))
@@ -95,7 +95,7 @@ def _bytes_of(records: Records | None) -> bytes:
 def metadata_with_error(
     answer: MetadataResponse, hits: Hits, error: ErrorCode, *, of_partitions: bool
 ) -> MetadataResponse:
-    """An answer in which these topics have an error, and so no partitions; or some of their partitions have it."""
+    """An answer in which these topics have an error and so no partitions, or some of their partitions have it."""
     changed = copied(answer)
     changed.topics = []
     for topic in answer.topics:

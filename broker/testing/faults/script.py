@@ -6,7 +6,7 @@
       times: 2
     - {api: Fetch, delay_ms: 250, probability: 0.1, seed: 7}
 
-The list may stand under `faults:`. All are checked before any holds.
+The list may be under `faults:`. All are checked before any is added.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.testing.faults.fault import FaultError, parse
+from barnabas.broker.testing.faults.fault import FaultError, parse
 
 
 class ScriptError(ValueError):
-    """Why a file of faults cannot be used, in a sentence."""
+    """Why a file of faults cannot be used."""
 
 
 def load(path: str) -> list[Mapping[str, Any]]:
@@ -33,7 +33,7 @@ def load(path: str) -> list[Mapping[str, Any]]:
     if isinstance(faults, Mapping) and set(faults) == {"faults"}:
         faults = faults["faults"]
     if not isinstance(faults, list):
-        raise ScriptError(f"{path}: there is no list of faults")
+        raise ScriptError(f"{path}: it contains no list of faults")
     for number, fault in enumerate(faults, 1):
         try:
             parse(fault)
@@ -52,7 +52,8 @@ def _read(path: str, text: str) -> Any:
         import yaml
     except ImportError:
         raise ScriptError(
-            f"{path}: reading YAML needs PyYAML: pip install 'barnabas[yaml]' (a file that ends in .json needs nothing)"
+            f"{path}: reading YAML needs PyYAML: pip install '.[yaml]' in a clone of Barnabas "
+            "(a file that ends in .json needs nothing)"
         ) from None
     try:
         return yaml.safe_load(text)

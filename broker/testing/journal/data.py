@@ -1,7 +1,7 @@
-"""Messages as plain data, as JSON takes it: every field that the version has, under its own name.
+"""Messages as plain data for JSON: every field of the version, under its own name.
 
-Records are not decoded: what is told of them is read off the header of their first batch. Other bytes are told by their
-size only, since they may be somebody's secret; so may settings, which are left out by their names.
+Records are not decoded: their summary comes from the header of their first batch. Other bytes are shown by size only,
+because they may be secrets; so may settings, which are left out by name.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import uuid
 from functools import cache
 from typing import Any, Final
 
-from broker.testing.subjects import types_of
-from protocol.errors import ErrorCode
-from protocol.records.batch import HEADER_SIZE, MAGIC, read_header
-from protocol.records.compression import CompressionType
-from protocol.schema import BYTES, RECORDS, Struct, StructType
-from storage.segment import FileSlice
+from barnabas.broker.testing.subjects import types_of
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import HEADER_SIZE, MAGIC, read_header
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.schema import BYTES, RECORDS, Struct, StructType
+from barnabas.storage.segment import FileSlice
 
 Json = dict[str, Any]
 
 _ERROR_FIELDS: Final = ("error_code", "partition_error_code", "topic_config_error_code")
-_SECRET: Final = ("password", "secret", "jaas", "token", "credential")
+_SECRET: Final = ("password", "secret", "jaas", "token", "credential", "keystore.key")
 _HIDDEN: Final = "(hidden)"
 _NAMES: Final = {int(code): code.name for code in ErrorCode}
 
@@ -38,7 +38,7 @@ def to_data(struct: Struct, version: int) -> Json:
 
 @cache
 def _plan(struct: StructType, version: int) -> tuple[tuple[str, Any], ...]:
-    """The fields of a version, and how each is converted (None: it is data already)."""
+    """The fields of a version, and how each is converted (None: it is plain data already)."""
     types = types_of(struct)
     return tuple(
         (name, _error_name if name in _ERROR_FIELDS else _converter(types[name], version))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
-from broker.testing.faults.fault import FaultError, api_named, error_named
+from barnabas.broker.testing.faults.fault import FaultError, api_named, error_named
 
 # How an exchange ended.
 ANSWERED: Final = "answered"
@@ -18,7 +18,7 @@ OUTCOMES: Final = (ANSWERED, NO_ANSWER, CLOSED, MISUNDERSTOOD)
 
 
 class Entry(NamedTuple):
-    """What filters ask for, and the whole entry as a line of JSON."""
+    """The fields that filters use, and the whole entry as a line of JSON."""
 
     number: int
     api: str
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 class FilterError(ValueError):
-    """What is wrong with a filter, and in which field."""
+    """An invalid filter: the problem, and the field."""
 
     def __init__(self, field: str, complaint: str) -> None:
         super().__init__(f"{field}: {complaint}")
@@ -43,7 +43,7 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True)
 class Filter:
-    """Which entries are meant. In names, `*` and `?` stand for any characters and any one."""
+    """Selects entries. In names, `*` and `?` are wildcards."""
 
     api: tuple[str, ...] = ()
     client_id: str | None = None
@@ -104,7 +104,7 @@ def parse_filter(data: Mapping[str, Any]) -> Filter:
             values["outcome"] = value
         else:
             known = ", ".join(Filter.__dataclass_fields__)
-            raise FilterError(str(name), f"is nothing that entries are found by; there are {known}")
+            raise FilterError(str(name), f"is not a filter; the filters are {known}")
     return Filter(**values)
 
 
@@ -130,5 +130,5 @@ def _number(name: str, value: Any) -> int:
     except (TypeError, ValueError):
         raise FilterError(name, f"must be a whole number, not {value!r}") from None
     if number < 0:
-        raise FilterError(name, f"must not be below 0, as {value!r} is")
+        raise FilterError(name, f"must not be negative: {value!r} is")
     return number

@@ -1,7 +1,7 @@
-"""The journal: every request with its answer, in the order of the answers, in a ring that is bounded by its bytes.
+"""The journal: every request with its answer, in the order of the answers, in a ring of limited size.
 
-An answer is in the journal before its client can have seen it. Whoever waits for an entry is registered in the same
-turn of the loop in which the entries that are there were looked through, so that none can slip by between the two.
+An answer is in the journal before its client can have seen it. A waiter is registered in the same turn of
+the loop in which the existing entries were searched, so that no entry can be missed in between.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import structlog
 
-from broker.server.observe import Exchange
-from broker.testing.exchange_notes import ANONYMOUS, Notes
-from broker.testing.faults.answers import error_codes
-from broker.testing.journal.data import Json, to_data
-from broker.testing.journal.entry import ANSWERED, CLOSED, MISUNDERSTOOD, NO_ANSWER, Entry, Filter
-from broker.testing.journal.states import States, Thing, session_changes
-from protocol.errors import ErrorCode, ProtocolError
-from protocol.schema import Message
+from barnabas.broker.clock import Clock
+from barnabas.broker.server.observe import Exchange
+from barnabas.broker.testing.faults.error_answers import error_codes
+from barnabas.broker.testing.journal.data import Json, to_data
+from barnabas.broker.testing.journal.entry import ANSWERED, CLOSED, MISUNDERSTOOD, NO_ANSWER, Entry, Filter
+from barnabas.broker.testing.journal.states import States, Thing, session_changes
+from barnabas.broker.testing.notes import Notes
+from barnabas.protocol.errors import ErrorCode, ProtocolError
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.server.connection import Connection
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.server.connection import Connection
 
 log = structlog.get_logger()
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-# How many entries somebody who follows may be behind before he is cut off.
+# How many entries a follower may be behind before it is disconnected.
 _MAX_BEHIND: Final = 100_000
 
 
@@ -49,17 +50,17 @@ class Draft:
 
 
 class Journal:
-    def __init__(self, broker: Broker, changed: Callable[[], None], max_bytes: int = MAX_BYTES) -> None:
-        self._broker = broker
+    def __init__(self, clock: Clock, changed: Callable[[], None], max_bytes: int = MAX_BYTES) -> None:
+        self._clock = clock
         self._changed = changed
         self._max_bytes = max_bytes
         self._entries: deque[Entry] = deque()
         self._bytes = 0
-        self._states = States(broker)
+        self._states = States()
         self._listeners: list[Callable[[Entry], None]] = []
         self._file: BinaryIO | None = None
         self.last_number = 0
-        self.last_dropped = 0  # for want of room
+        self.last_dropped = 0  # because they no longer fit
         self.on = False
 
     def switch(self, on: bool) -> None:
@@ -69,27 +70,28 @@ class Journal:
             self._changed()
 
     def write_to(self, file: BinaryIO) -> None:
-        """Write every entry to a file, too, as it comes."""
+        """Also write every entry to a file as it comes."""
         self._file = file
 
     def clear(self) -> None:
-        """Forget all entries; numbers go on."""
+        """Drop all entries; numbering continues."""
         self._entries.clear()
         self._bytes = 0
         self._states.clear()
 
-    # --- what the laboratory tells ---
+    # --- called by the lab ---
 
     def arrived(self, exchange: Exchange) -> None:
         notes: Notes = exchange.notes
         subjects = notes.subjects
         data: Json = {
             "number": None,
-            "at_ms": self._broker.clock.now_ms(),
+            "at_ms": self._clock.now_ms(),
+            "broker": notes.broker.config.node_id,
             "api": exchange.api_key.api_name,
             "version": exchange.version,
             "client_id": exchange.client_id,
-            "principal": ANONYMOUS,
+            "principal": str(exchange.connection.principal),
             "peer": exchange.connection.name,
             "correlation_id": exchange.correlation_id,
             "partitions": [
@@ -99,21 +101,21 @@ class Journal:
             "transactional_ids": list(dict.fromkeys(subjects.transactional_ids)),
             "request": to_data(exchange.message, exchange.version),
         }
-        things = self._states.things_of(exchange.api_key, subjects)
-        before = self._states.changes(things)
-        notes.entry = Draft(data, self._broker.clock.monotonic(), things, before)
+        things = self._states.things_of(notes.broker, exchange.api_key, subjects)
+        before = self._states.changes(notes.broker, things)
+        notes.entry = Draft(data, self._clock.monotonic(), things, before)
 
     def proceeded(self, exchange: Exchange) -> None:
-        """The handler was called; what it did at once is seen before anybody else has his turn."""
+        """The handler was called; its immediate effects are recorded before anything else runs."""
         draft: Draft | None = exchange.notes.entry
         if draft is not None and not draft.closed:
-            draft.changes += self._states.changes(draft.things)
+            draft.changes += self._states.changes(exchange.notes.broker, draft.things)
 
     def answered(self, exchange: Exchange, answer: Message | None) -> None:
         draft: Draft | None = exchange.notes.entry
         if draft is None or draft.closed:
             return
-        draft.changes += self._states.changes(draft.things)
+        draft.changes += self._states.changes(exchange.notes.broker, draft.things)
         draft.changes += session_changes(exchange.message, answer)
         errors = [] if answer is None else list(dict.fromkeys(_name(code) for code in error_codes(answer)))
         told = None if answer is None else to_data(answer, exchange.version)
@@ -122,13 +124,14 @@ class Journal:
     def abandoned(self, exchange: Exchange, reason: str | None) -> None:
         draft: Draft | None = exchange.notes.entry
         if draft is not None and not draft.closed:
-            draft.changes += self._states.changes(draft.things)
+            draft.changes += self._states.changes(exchange.notes.broker, draft.things)
             draft.data["reason"] = reason or "the connection went away"
             self._close(exchange, draft, CLOSED, None, [])
 
-    def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
+    def misunderstood(self, broker: Broker, connection: Connection, error: ProtocolError) -> None:
         data = {
-            **{"number": self.last_number + 1, "at_ms": self._broker.clock.now_ms(), "api": "", "version": -1},
+            **{"number": self.last_number + 1, "at_ms": self._clock.now_ms(), "broker": broker.config.node_id},
+            **{"api": "", "version": -1},
             **{"client_id": None, "peer": connection.name, "outcome": MISUNDERSTOOD, "reason": str(error)},
         }
         nothing: frozenset[Any] = frozenset()
@@ -140,7 +143,7 @@ class Journal:
         data = draft.data
         data["number"] = self.last_number + 1
         data["outcome"] = outcome
-        data["took_ms"] = round((self._broker.clock.monotonic() - draft.began) * 1000, 3)
+        data["took_ms"] = round((self._clock.monotonic() - draft.began) * 1000, 3)
         data["answer"] = answer
         data["errors"] = errors
         data["changes"] = draft.changes
@@ -208,15 +211,15 @@ class Journal:
             log.error("the journal cannot be written", reason=error.strerror)
             self._file = None
 
-    # --- what is asked of it ---
+    # --- queries ---
 
     def select(self, wanted: Filter, limit: int | None = None) -> list[Entry]:
-        """The entries that are there; if there are more than `limit`, the last ones."""
+        """The existing entries; if there are more than `limit`, the last ones."""
         found = [entry for entry in self._entries if wanted.matches(entry)]
         return found if limit is None else found[len(found) - min(limit, len(found)) :]
 
     async def expect(self, wanted: Filter, count: int, seconds: float) -> list[Entry]:
-        """Wait until there are `count` entries, those that are there already among them, or the time is over."""
+        """Wait until there are `count` entries, including existing ones, or the time is over."""
         found = self.select(wanted)
         if len(found) >= count or seconds <= 0:
             return found
@@ -230,14 +233,14 @@ class Journal:
 
         self._listeners.append(listen)
         try:
-            # Real time: a test that moves the broker's clock does not wait less for its clients.
+            # Real time: moving the broker's clock does not make clients faster.
             await asyncio.wait([enough], timeout=seconds)
         finally:
             self._listeners.remove(listen)
         return found
 
     async def follow(self, wanted: Filter) -> AsyncIterator[bytes]:
-        """The entries that are there, and then, as they come, those to come."""
+        """The existing entries, and then new ones as they come."""
         queue: asyncio.Queue[Entry | None] = asyncio.Queue()
 
         def listen(entry: Entry) -> None:

@@ -1,8 +1,8 @@
-"""What requests change: groups, transactions, high watermarks and fetch sessions, told as differences.
+"""What requests change: groups, transactions, high watermarks and fetch sessions, as differences.
 
-What is known of a thing is kept, and compared with how it is now whenever a request that is about it arrives, has been
-given to its handler, or is answered. A difference belongs to the request at whose step it is found: to its handler's
-work, or, if it was there when the request arrived, to nobody's (a timer's, most likely).
+The last known state of a thing is compared with its current state whenever a request about it arrives, has been given
+to its handler, or is answered. A difference is attributed to the request at whose step it is found, or, if it was
+there when the request arrived, to nobody (most likely a timer).
 """
 
 from __future__ import annotations
@@ -10,54 +10,54 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.testing.subjects import Subjects
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, FetchResponse
-from protocol.schema import Message
+from barnabas.broker.testing.subjects import Subjects
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 Json = dict[str, Any]
 # A kind, and a name: a group's or a transaction's, or a topic with the number of a partition.
 Thing = tuple[str, Any]
 
-# Those that can move the offsets of partitions.
+# The APIs that can move offsets of partitions.
 _MOVES_OFFSETS: Final = frozenset(
     {ApiKey.PRODUCE, ApiKey.DELETE_RECORDS, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.INIT_PRODUCER_ID}
 )
-# How many things are remembered: those that were looked at last.
+# How many things are remembered: the most recently used ones.
 _REMEMBERED: Final = 10_000
 
 
 class States:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._known: dict[Thing, Json] = {}
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Thing], Json] = {}
 
     def clear(self) -> None:
         self._known.clear()
 
-    def things_of(self, key: ApiKey, subjects: Subjects) -> list[Thing]:
-        """What a request may change, from what it is about."""
+    def things_of(self, broker: Broker, key: ApiKey, subjects: Subjects) -> list[Thing]:
+        """What a request may change, derived from its subjects."""
         things: list[Thing] = [("group", group_id) for group_id in subjects.groups]
         things += [("transaction", transactional_id) for transactional_id in subjects.transactional_ids]
         if key in _MOVES_OFFSETS:
             things += [("partition", each) for each in subjects.partitions if each[1] is not None]
             for transactional_id in subjects.transactional_ids:
-                known = self._broker.transactions.describe(transactional_id)
+                known = broker.transactions.describe(transactional_id)
                 if not isinstance(known, ErrorCode):
                     things += [("partition", each) for each in known.partitions]
         return list(dict.fromkeys(things))
 
-    def changes(self, things: Iterable[Thing]) -> list[Json]:
-        """What is different from what was known of these things, and from now on known."""
+    def changes(self, broker: Broker, things: Iterable[Thing]) -> list[Json]:
+        """The differences from the last known state of these things at a broker, which becomes the current one."""
         found = []
         for thing in things:
-            now = self._look(thing)
-            before = self._known.pop(thing, now)
-            self._known[thing] = now
+            now = _look(broker, thing)
+            key = broker.config.node_id, thing
+            before = self._known.pop(key, now)
+            self._known[key] = now
             if now != before:
                 differences = {name: [before[name], now[name]] for name in now if before[name] != now[name]}
                 found.append({thing[0]: _name(thing), **differences})
@@ -65,35 +65,39 @@ class States:
             del self._known[next(iter(self._known))]
         return found
 
-    def _look(self, thing: Thing) -> Json:
-        kind, name = thing
-        if kind == "partition":
-            return self._partition(*name)
-        return self._group(name) if kind == "group" else self._transaction(name)
 
-    def _group(self, group_id: str) -> Json:
-        groups = self._broker.groups
-        group = None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
-        if group is None:
-            return {"state": None, "generation": None, "members": 0}
-        return {"state": group.state.value, "generation": group.generation, "members": len(group.members)}
+def _look(broker: Broker, thing: Thing) -> Json:
+    kind, name = thing
+    if kind == "partition":
+        return _partition(broker, *name)
+    return _group(broker, name) if kind == "group" else _transaction(broker, name)
 
-    def _transaction(self, transactional_id: str) -> Json:
-        known = self._broker.transactions.describe(transactional_id)
-        if isinstance(known, ErrorCode):
-            return {"state": None, "producer_epoch": None}
-        return {"state": known.state.label, "producer_epoch": known.producer_epoch}
 
-    def _partition(self, topic: str, index: int) -> Json:
-        partition = self._broker.replicas.find(topic, index)
-        if partition is None:
-            return {"high_watermark": None, "last_stable_offset": None, "log_start_offset": None}
-        log = partition.log
-        return {
-            "high_watermark": log.high_watermark,
-            "last_stable_offset": log.last_stable_offset,
-            "log_start_offset": log.log_start_offset,
-        }
+def _group(broker: Broker, group_id: str) -> Json:
+    groups = broker.groups
+    group = None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
+    if group is None:
+        return {"state": None, "generation": None, "members": 0}
+    return {"state": group.state.value, "generation": group.generation, "members": len(group.members)}
+
+
+def _transaction(broker: Broker, transactional_id: str) -> Json:
+    known = broker.transactions.describe(transactional_id)
+    if isinstance(known, ErrorCode):
+        return {"state": None, "producer_epoch": None}
+    return {"state": known.state.label, "producer_epoch": known.producer_epoch}
+
+
+def _partition(broker: Broker, topic: str, index: int) -> Json:
+    partition = broker.replicas.find(topic, index)
+    if partition is None:
+        return {"high_watermark": None, "last_stable_offset": None, "log_start_offset": None}
+    log = partition.log
+    return {
+        "high_watermark": log.high_watermark,
+        "last_stable_offset": log.last_stable_offset,
+        "log_start_offset": log.log_start_offset,
+    }
 
 
 def _name(thing: Thing) -> str:
@@ -101,7 +105,7 @@ def _name(thing: Thing) -> str:
 
 
 def session_changes(request: Message, answer: Message | None) -> list[Json]:
-    """What a Fetch did to its session, which both of its messages tell."""
+    """What a Fetch did to its session, according to its request and answer."""
     if not isinstance(request, FetchRequest) or not isinstance(answer, FetchResponse):
         return []
     if answer.error_code:

@@ -1,1 +1,1 @@
-"""Strict mode: what clients do against the protocol is reported, and answered as always."""
+"""Strict mode: reports clients that violate the protocol, and answers them as usual."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from broker.testing.faults.answers import error_codes
-from broker.testing.journal.data import to_data
-from broker.testing.strict.rule import Memory, Rule, Seen
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, FetchResponse
-from protocol.messages.produce import ProduceRequest
-from protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
-from protocol.schema import Message
+from barnabas.broker.testing.faults.error_answers import error_codes
+from barnabas.broker.testing.journal.data import to_data
+from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
+from barnabas.protocol.schema import Message
 
 _MOST_IN_FLIGHT: Final = 5
 _ALL: Final = -1
-# A client that waits between its attempts, however little, is not meant: its default is 100 ms in all libraries.
+# A client that pauses between attempts, however briefly, is fine; the default is 100 ms in all libraries.
 _SECONDS_WITHOUT_BACKOFF: Final = 0.02
 _ATTEMPTS: Final = 10
-# How many requests that failed are remembered of a connection.
+# How many failed requests are remembered per connection.
 _REMEMBERED: Final = 100
 
 
@@ -35,7 +35,7 @@ def _headers(message: Any) -> Iterator[tuple[str, int, BatchHeader]]:
 
 
 class TooManyInFlight(Rule):
-    """An idempotent producer has at most five requests under way: the broker remembers no more batches than that."""
+    """An idempotent producer has at most five requests in flight: the broker remembers no more batches than that."""
 
     name = "too-many-in-flight"
     reference = "KIP-98 and KIP-679: max.in.flight.requests.per.connection is at most 5 with idempotence"
@@ -46,7 +46,7 @@ class TooManyInFlight(Rule):
             return None
         under_way = memory["under way"] = memory.get("under way", 0) + 1
         seen.facts[self.name] = True
-        return f"producer {producer}: {under_way} requests under way" if under_way > _MOST_IN_FLIGHT else None
+        return f"producer {producer}: {under_way} requests in flight" if under_way > _MOST_IN_FLIGHT else None
 
     def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:
         if seen.facts.get(self.name):
@@ -87,9 +87,9 @@ class ProducerEpochGoneBack(Rule):
 
 
 class LeaderEpochGoneBack(Rule):
-    """A reader that knows a newer leader epoch does not go by an older one.
+    """A reader that knows a newer leader epoch does not use an older one.
 
-    Unless there is no newer one any more, because a state from before it was restored.
+    Unless the newer one is gone because an earlier state was restored.
     """
 
     name = "leader-epoch-gone-back"
@@ -137,9 +137,9 @@ class FetchSessionMisused(Rule):
 
 
 class RetriedWithoutBackoff(Rule):
-    """A request that failed is sent again after a pause, not at once and at once again.
+    """A failed request is retried after a pause, not immediately again and again.
 
-    What was on its way before the answer was is no attempt again: a client may ask many times while a broker hangs.
+    Requests that were in flight before the answer are not retries: a client may ask many times while a broker hangs.
     """
 
     name = "retried-without-backoff"
@@ -152,7 +152,7 @@ class RetriedWithoutBackoff(Rule):
             attempts = 0
         seen.facts[self.name] = (fingerprint, attempts)
         if attempts >= _ATTEMPTS:
-            return f"{seen.key.api_name}: the same request again after {attempts} failures, each time at once"
+            return f"{seen.key.api_name}: the same request after {attempts} failures, each time immediately"
         return None
 
     def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:
@@ -167,7 +167,7 @@ class RetriedWithoutBackoff(Rule):
         return None
 
     def _fingerprint(self, seen: Seen) -> Any:
-        """What is the same when a request is sent again. Batches are told apart by their checksums."""
+        """What stays the same when a request is retried. Batches are distinguished by their checksums."""
         message = seen.message
         if isinstance(message, ProduceRequest):
             return (ApiKey.PRODUCE, *((topic, index, header.crc) for topic, index, header in _headers(message)))

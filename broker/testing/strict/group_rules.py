@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.group.states import GroupState
-from broker.testing.strict.rule import Memory, Rule, Seen
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.messages.sync_group import SyncGroupRequest
-from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from protocol.schema import Message
+from barnabas.broker.group.states import GroupState
+from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.schema import Message
 
 _COORDINATED: Final = frozenset(
     {
@@ -26,16 +26,16 @@ _COORDINATED: Final = frozenset(
         ApiKey.OFFSET_FETCH,
     }
 )
-# How long a client may take to read an answer before its next request counts as sent in the knowledge of it, and how
-# often it may have been told.
+# A client gets this long to read an answer before its next request counts as sent with knowledge of it, and may be told
+# the same thing this many times.
 _SECONDS_TO_READ: Final = 0.1
-_TIMES_TOLD: Final = 3
-# Of how many groups it is known when their coordinator was looked for.
+_MOST_REPEATS: Final = 3
+# For how many groups the last coordinator lookup is remembered.
 _REMEMBERED: Final = 10_000
 
 
 def _membership(message: Any) -> tuple[str, str, int] | None:
-    """The group, member and generation that a member's request is sent in."""
+    """The group, member and generation of a member's request."""
     if isinstance(message, HeartbeatRequest | SyncGroupRequest):
         return message.group_id, message.member_id, message.generation_id
     if isinstance(message, OffsetCommitRequest) and message.member_id:
@@ -51,7 +51,7 @@ def _group(seen: Seen, group_id: str) -> Any:
 
 
 class GenerationGoneBack(Rule):
-    """After a rebalance a member speaks in the new generation, and not in an older one again."""
+    """After a rebalance a member uses the new generation and never an older one."""
 
     name = "generation-gone-back"
     reference = "Kafka protocol guide, Group Membership API: generation ids"
@@ -71,8 +71,8 @@ class GenerationGoneBack(Rule):
 class GenerationNeverGiven(Rule):
     """Generations come from the coordinator's answers to JoinGroup.
 
-    A group may have been forgotten since, and have begun anew, by a reset or a crash. So only a member that was given
-    its generation over this very connection is held to it.
+    A group may have been forgotten since and restarted, by a reset or a crash. So only a member that received its
+    generation over this very connection is checked.
     """
 
     name = "generation-never-given"
@@ -95,16 +95,16 @@ class GenerationNeverGiven(Rule):
 
 
 class WrongCoordinator(Rule):
-    """Whoever is told NOT_COORDINATOR looks for the coordinator before it asks again.
+    """A client that gets NOT_COORDINATOR looks for the coordinator before it asks again.
 
-    Clients ask any broker for it, over another connection. So a search for the group by anybody counts as one.
+    Clients ask any broker for it, over another connection. So any lookup for the group counts.
     """
 
     name = "wrong-coordinator"
     reference = "Kafka protocol guide, Group Membership API: FindCoordinator after NOT_COORDINATOR"
 
     def __init__(self) -> None:
-        self._searched: dict[str, float] = {}  # when a group's coordinator was last looked for, the latest at the end
+        self._searched: dict[str, float] = {}  # the last lookup of each group's coordinator, the latest at the end
 
     def request(self, seen: Seen, memory: Memory) -> str | None:
         if seen.key == ApiKey.FIND_COORDINATOR:
@@ -116,8 +116,8 @@ class WrongCoordinator(Rule):
             return None
         for group_id in seen.subjects.groups if seen.key in _COORDINATED else ():
             times, told_at = self._told(memory, group_id)
-            if times >= _TIMES_TOLD and seen.now - told_at > _SECONDS_TO_READ:
-                return f"group {group_id}: {seen.key.api_name} after {times} times NOT_COORDINATOR, without a search"
+            if times >= _MOST_REPEATS and seen.now - told_at > _SECONDS_TO_READ:
+                return f"group {group_id}: {seen.key.api_name} after {times} times NOT_COORDINATOR without a lookup"
         return None
 
     def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:
@@ -126,7 +126,7 @@ class WrongCoordinator(Rule):
             for group_id in seen.subjects.groups:
                 if code == ErrorCode.NOT_COORDINATOR:
                     times, told_at = self._told(memory, group_id)
-                    # Answers to what was sent together count as one.
+                    # Answers to requests that were sent together count as one.
                     if not times or seen.now - told_at > _SECONDS_TO_READ:
                         memory[group_id] = (times + 1, seen.now)
                 elif code == ErrorCode.NONE:
@@ -134,7 +134,7 @@ class WrongCoordinator(Rule):
         return None
 
     def _told(self, memory: Memory, group_id: str) -> tuple[int, float]:
-        """How often a client was told, since anybody last looked, and when last."""
+        """How often a client was told since the last lookup, and when last."""
         times, told_at = memory.get(group_id, (0, 0.0))
         return (0, 0.0) if self._searched.get(group_id, -1.0) > told_at else (times, told_at)
 
@@ -142,8 +142,8 @@ class WrongCoordinator(Rule):
 class MemberIdIgnored(Rule):
     """MEMBER_ID_REQUIRED comes with an id, and the next JoinGroup carries it.
 
-    A client that has another request under way, in the name that it had before, may learn from its answer
-    (UNKNOWN_MEMBER_ID) that it is nobody, and begin anew. It does not do so twice in a row.
+    A client with another request in flight under its former id may learn from its answer (UNKNOWN_MEMBER_ID) that it
+    is not a member, and start over. It does not do so twice in a row.
     """
 
     name = "member-id-ignored"
@@ -171,7 +171,7 @@ class MemberIdIgnored(Rule):
 
 
 class SpokenAfterLeaving(Rule):
-    """Whoever has left a group is no member of it any more."""
+    """A client that has left a group is no longer a member of it."""
 
     name = "spoken-after-leaving"
     reference = "Kafka protocol guide, Group Membership API: LeaveGroup"
@@ -188,7 +188,7 @@ class SpokenAfterLeaving(Rule):
     def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:
         message = seen.message
         if isinstance(message, LeaveGroupRequest) and isinstance(answer, LeaveGroupResponse) and not answer.error_code:
-            # A static member (KIP-345) that leaves by its instance id may be another client's business.
+            # A static member (KIP-345) that leaves by its instance id may have been removed by another client.
             members = [each.member_id for each in message.members] or [message.member_id]
             for member_id in members:
                 if member_id:
@@ -197,7 +197,7 @@ class SpokenAfterLeaving(Rule):
 
 
 class CommitByNonMember(Rule):
-    """Offsets of a group with members are committed by its members."""
+    """Only members commit offsets of a group that has members."""
 
     name = "commit-by-non-member"
     reference = "Kafka protocol guide, OffsetCommit: member id and generation of a group that is in use"

@@ -1,7 +1,7 @@
-"""A rule of the protocol, and what it may look at.
+"""A rule of the protocol, and what it may inspect.
 
-A rule must be sure: it reports only what a client did knowingly. Whatever may have been on its way already when the
-client was told better is let pass. So rules compare requests of one connection, whose order is the client's own.
+A rule must be certain: it reports only what a client did knowingly. Requests that may have been in flight when the
+client learned better are tolerated. So rules compare requests of one connection, whose order is the client's own.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from broker.server.observe import Exchange
-from broker.testing.subjects import Subjects
-from protocol.api import ApiKey
-from protocol.schema import Message
+from barnabas.broker.server.observe import Exchange
+from barnabas.broker.testing.subjects import Subjects
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from barnabas.broker.broker import Broker
 
 
 Memory = dict[Hashable, Any]
@@ -47,18 +47,18 @@ class Seen:
 
     @property
     def by_fault(self) -> bool:
-        """Whether the answer is a fault's doing, and says nothing about the client."""
+        """Whether the answer was caused by a fault and says nothing about the client."""
         return self.exchange.notes.fault is not None
 
 
 class Rule:
-    """A complaint is a sentence that says what the client did; None is none.
+    """A complaint is a sentence that says what the client did, or None.
 
     `memory` is what the rule remembers of the connection. Records in a request are gone when it is answered.
     """
 
     name: ClassVar[str]
-    reference: ClassVar[str]  # the KIP, or the part of Kafka's protocol guide, that it stands on
+    reference: ClassVar[str]  # the KIP or the part of Kafka's protocol guide that it is based on
 
     def request(self, seen: Seen, memory: Memory) -> str | None:
         """A request has arrived."""

@@ -1,4 +1,4 @@
-"""Strict mode: every request is held against the rules, and what breaks one is reported once, with a count."""
+"""Strict mode: checks every request against the rules, and reports each violation once, with a count."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from broker.server.dispatch import UnknownRequest
-from broker.server.observe import Exchange
-from broker.testing.strict.data_rules import DATA_RULES
-from broker.testing.strict.group_rules import GROUP_RULES
-from broker.testing.strict.rule import Memory, Rule, Seen
-from protocol.errors import ProtocolError
-from protocol.schema import Message
+from barnabas.broker.server.dispatch import UnknownRequest
+from barnabas.broker.server.observe import Exchange
+from barnabas.broker.testing.fleet import Fleet
+from barnabas.broker.testing.strict.data_rules import DATA_RULES
+from barnabas.broker.testing.strict.group_rules import GROUP_RULES
+from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.server.connection import Connection
+    from barnabas.broker.server.connection import Connection
 
 log = structlog.get_logger()
 
 RULES: Final[tuple[type[Rule], ...]] = (*GROUP_RULES, *DATA_RULES)
-# How many different reports are kept, and told in the log.
+# How many different reports are kept and logged.
 _MOST_REPORTS: Final = 1000
 
 
@@ -43,14 +43,15 @@ class Report:
 
 
 class Strict:
-    def __init__(self, broker: Broker, changed: Callable[[], None]) -> None:
-        self._broker = broker
+    def __init__(self, fleet: Fleet, changed: Callable[[], None]) -> None:
+        self._fleet = fleet
         self._changed = changed
         self._rules = [rule() for rule in RULES]
         self._memories: dict[Connection, list[Memory]] = {}
         self._reports: dict[tuple[str, str | None, str, str], Report] = {}
         self._is_full = False
         self.on = False
+        self.was_ever_on = False  # if not, an empty list of reports means nothing
 
     @property
     def reports(self) -> list[Report]:
@@ -59,6 +60,7 @@ class Strict:
     def switch(self, on: bool) -> None:
         if on != self.on:
             self.on = on
+            self.was_ever_on = True
             self._memories.clear()
             self._changed()
 
@@ -66,10 +68,10 @@ class Strict:
         self._reports.clear()
         self._is_full = False
 
-    # --- what the laboratory tells ---
+    # --- called by the lab ---
 
     def arrived(self, exchange: Exchange) -> None:
-        seen = exchange.notes.seen = Seen(exchange, self._broker, monotonic())
+        seen = exchange.notes.seen = Seen(exchange, exchange.notes.broker, monotonic())
         for rule, memory in zip(self._rules, self._memory_of(exchange.connection), strict=True):
             self._report(exchange, rule, rule.request(seen, memory))
 
@@ -83,7 +85,7 @@ class Strict:
 
     def misunderstood(self, connection: Connection, error: ProtocolError) -> None:
         if isinstance(error, UnknownRequest):
-            name, reference = "api-not-served", "KIP-35: ApiVersions names what may be asked"
+            name, reference = "api-not-served", "KIP-35: ApiVersions lists what may be requested"
         else:
             name, reference = "malformed-request", "Kafka protocol guide, The Messages"
         self._add(name, reference, None, connection, str(error))
@@ -91,7 +93,7 @@ class Strict:
     def _memory_of(self, connection: Connection) -> list[Memory]:
         memories = self._memories.get(connection)
         if memories is None:
-            if len(self._memories) > 2 * len(self._broker.server.connections):
+            if len(self._memories) > 2 * sum(len(broker.server.connections) for broker in self._fleet.brokers):
                 self._memories = {each: kept for each, kept in self._memories.items() if not each.closed}
             memories = self._memories[connection] = [{} for _ in self._rules]
         return memories
@@ -112,5 +114,5 @@ class Strict:
                 log.warning("clients break rules more often than is reported", reports=_MOST_REPORTS)
             return
         log.warning("a client breaks a rule", rule=rule, client=client_id, peer=connection.name, what=complaint)
-        at_ms = self._broker.clock.now_ms()
+        at_ms = self._fleet.clock.now_ms()
         self._reports[key] = Report(rule, reference, client_id, connection.name, complaint, at_ms)

@@ -69,10 +69,10 @@ class TestExplanations:
     def test_a_busy_client_is_named_as_the_limit(self) -> None:
         assert "limit in: a rate." in explanations([row(client_busy=0.95)])[-1]
 
-    def test_so_is_one_that_gets_no_more_from_the_bare_loop(self) -> None:
+    def test_a_client_that_gets_no_more_from_the_bare_loop_is_named_too(self) -> None:
         assert "limit in: a rate." in explanations([row(limit=2500.0, client_busy=0.5)])[-1]
 
-    def test_otherwise_nothing_is(self) -> None:
+    def test_otherwise_no_limit_is_named(self) -> None:
         assert not any("limit in" in sentence for sentence in explanations([row(limit=9000.0, client_busy=0.5)]))
 
 

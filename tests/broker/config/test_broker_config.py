@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from broker.config import BrokerConfig, ConfigError, ConfigSource, ConfigSynonym, ConfigType
+from barnabas.broker.config import BrokerConfig, ConfigError, ConfigSource, ConfigSynonym, ConfigType
 
 KRAFT_SERVER_PROPERTIES = """
 # A broker and a controller in one process.
@@ -48,7 +48,7 @@ listeners=PLAINTEXT://:9092
 num.network.threads=3
 num.io.threads=8
 socket.request.max.bytes=104857600
-log.dirs=/var/lib/kafka/a, /var/lib/kafka/b
+log.dirs=/var/lib/kafka/a
 num.partitions=4
 offsets.topic.replication.factor=1
 log.retention.hours=24
@@ -93,21 +93,21 @@ def test_a_kraft_server_properties_just_works(file):
     assert config.data_dirs == ("/var/lib/kafka/kraft-combined-logs",)
     (listener,) = config.broker_listeners
     assert (listener.host, listener.port, listener.advertised_host) == ("", 9092, "localhost")
-    ignored, controller = config.warnings
-    assert ignored.startswith(
-        "known to Kafka, but without effect here: controller.quorum.bootstrap.servers, num.network"
+    assert config.warnings == (
+        "these settings have no effect in Barnabas: controller.quorum.bootstrap.servers, num.network.threads, "
+        "num.io.threads, share.coordinator.state.topic.replication.factor, share.coordinator.state.topic.min.isr",
+        "these listeners belong to a KRaft controller and are not opened: CONTROLLER",
     )
-    assert "CONTROLLER" in controller
 
 
 def test_a_server_properties_of_zookeeper_s_time_just_works(file):
     config = BrokerConfig.load(file(ZOOKEEPER_SERVER_PROPERTIES))
     assert config.node_id == 7
     assert config.num_partitions == 4
-    assert config.data_dirs == ("/var/lib/kafka/a", "/var/lib/kafka/b")
+    assert config.data_dirs == ("/var/lib/kafka/a",)
     assert config.group_initial_rebalance_delay_ms == 3000
     (warning,) = config.warnings
-    assert "zookeeper.connect" in warning
+    assert config.zookeeper_connect == "localhost:2181"
     assert "log.message.format.version" in warning
 
 
@@ -123,17 +123,17 @@ def test_assignments_win_over_the_file_and_later_ones_over_earlier_ones(file):
 def test_all_problems_are_reported_at_once_with_their_place(file):
     path = file("num.partition=3\nnum.io.threads=8\nsocket.request.max.bytes=lots\n\nnum.partitions=0\n")
     assert problems(path, ["delete.topic.enable=perhaps", "nonsense", "=x"]) == (
-        "--set: 'nonsense' is not of the form name=value",
-        "--set: '=x' is not of the form name=value",
-        f"{path}:1: num.partition is not a setting that Kafka knows; did you mean num.partitions?",
+        "--config: 'nonsense' is not of the form name=value",
+        "--config: '=x' is not of the form name=value",
+        f"{path}:1: num.partition is not a Kafka setting; did you mean num.partitions?",
         f"{path}:3: socket.request.max.bytes is 'lots', but it must be a whole number from 1 to 2147483647",
         f"{path}:5: num.partitions is '0', but it must be a whole number from 1 to 2147483647",
-        "--set: delete.topic.enable is 'perhaps', but it must be true or false",
+        "--config: delete.topic.enable is 'perhaps', but it must be true or false",
     )
 
 
 def test_an_assignment_without_a_name_is_a_problem_by_itself():
-    assert problems(assignments=["num.partitions"]) == ("--set: 'num.partitions' is not of the form name=value",)
+    assert problems(assignments=["num.partitions"]) == ("--config: 'num.partitions' is not of the form name=value",)
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
@@ -155,20 +155,110 @@ def test_node_id_and_its_older_name(settings, node_id):
     assert BrokerConfig(settings).node_id == node_id
 
 
-def test_a_setting_for_one_listener():
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num.replica.fetchers": "1", "replica.lag.time.max.ms": "30000"},  # the defaults
+        {"num.recovery.threads.per.data.dir": "1"},  # what the broker does, whatever the default is
+        {"group.coordinator.rebalance.protocols": "classic"},
+        {"authorizer.class.name": "", "ssl.client.auth": "none"},
+    ],
+)
+def test_what_the_broker_does_anyway_is_accepted(settings):
+    assert BrokerConfig(settings).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "num.replica.fetchers=2",
+        "num.recovery.threads.per.data.dir=2",
+        "group.coordinator.rebalance.protocols=classic,consumer",
+        "group.consumer.session.timeout.ms=50000",
+        "log.preallocate=true",
+        "num.io.threads=8",
+        "listener.name.plaintext.max.connections.per.ip=5",
+        "listener.name.plaintext.ssl.protocol=TLS",
+    ],
+)
+def test_a_setting_without_effect_is_warned_about(setting):
+    config = BrokerConfig.load(assignments=[setting])
+    name, _, _ = setting.partition("=")
+    assert config.without_effect == (name,)
+    assert config.warnings == (f"these settings have no effect in Barnabas: {name}",)
+
+
+def test_a_listener_has_limits_of_its_own_or_those_of_the_broker():
     config = BrokerConfig(
         {
-            "ssl.client.auth": "requested",
-            "listener.name.external.ssl.client.auth": "required",
-            "listener.name.external.plain.sasl.jaas.config": "plain users",
-            "listener.name.external.sasl.jaas.config": "users",
+            "listeners": "INSIDE://:1,OUTSIDE://:2",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+            "max.connections": "10",
+            "listener.name.outside.max.connections": "5",
+            "listener.name.outside.max.connection.creation.rate": "7",
         }
     )
-    assert config.for_listener("EXTERNAL", BrokerConfig.ssl_client_auth) == "required"
-    assert config.for_listener("INTERNAL", BrokerConfig.ssl_client_auth) == "requested"
-    assert config.for_listener("EXTERNAL", BrokerConfig.sasl_jaas_config, "PLAIN") == "plain users"
-    assert config.for_listener("EXTERNAL", BrokerConfig.sasl_jaas_config, "SCRAM-SHA-256") == "users"
-    assert config.for_listener("INTERNAL", BrokerConfig.sasl_jaas_config, "PLAIN") is None
+    assert config.connection_limits_of("INSIDE") == (10, 2**31 - 1)
+    assert config.connection_limits_of("OUTSIDE") == (5, 7)
+    assert config.without_effect == ()
+    assert [config.is_protected(name) for name in ("INSIDE", "OUTSIDE")] == [True, False]
+
+
+def test_the_only_listener_is_not_for_brokers_alone():
+    config = BrokerConfig()
+    assert not config.is_protected(config.broker_listeners[0].name)
+
+
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        ("authorizer.class.name=a.B", "cannot run authorizers written in Java"),
+        ("super.users=User:admin", "needs authorizer.class.name"),
+        ("allow.everyone.if.no.acl.found=true", "needs authorizer.class.name"),
+        ("create.topic.policy.class.name=a.B", "cannot run policies"),
+        ("alter.config.policy.class.name=a.B", "cannot run policies"),
+        ("config.providers=file", "write the values themselves"),
+        ("log.dirs=/a,/b", "log.dirs names 2 directories (/a, /b)"),
+        ("log.dir=/a,/b", "log.dir names 2 directories (/a, /b)"),
+        ("process.roles=controller", "add broker"),
+    ],
+)
+def test_what_must_not_be_ignored_is_refused(setting, advice):
+    (problem,) = problems(assignments=[setting])
+    name, _, _ = setting.partition("=")
+    assert name in problem
+    assert advice in problem
+    assert "s3cret" not in problem
+
+
+def test_a_refusal_says_where_the_setting_is_and_what_to_do(file):
+    path = file("num.partitions=3\nconfig.providers=file\n")
+    (problem,) = problems(path)
+    assert problem.startswith(f"{path}:2: config.providers is not supported: ")
+    assert "write the values themselves" in problem
+
+
+@pytest.mark.parametrize(
+    "name", ["org.apache.kafka.metadata.authorizer.StandardAuthorizer", "kafka.security.authorizer.AclAuthorizer"]
+)
+def test_kafkas_authorizers_are_accepted(name):
+    config = BrokerConfig(
+        {"authorizer.class.name": name, "super.users": "User:a;User:b", "allow.everyone.if.no.acl.found": "true"}
+    )
+    assert (config.warnings, config.without_effect) == ((), ())
+
+
+def test_a_super_user_without_a_type_is_refused():
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    with pytest.raises(ConfigError, match=r"super\.users has 'alice', but each principal must be like User:alice"):
+        BrokerConfig({"authorizer.class.name": name, "super.users": "User:admin; alice"})
+
+
+def test_the_description_of_a_setting_without_effect_says_so():
+    works, ignored = BrokerConfig().describe(["num.partitions", "num.replica.fetchers"])
+    assert "no effect" not in works.documentation
+    assert ignored.documentation.endswith("It has no effect in Barnabas.")
 
 
 def test_a_listener_s_setting_is_checked_too():
@@ -193,12 +283,34 @@ def test_alterations_hold_at_once_and_go_again():
     assert config.message_max_bytes == 1000
 
 
+STORED = [
+    ({"message.max.bytes": "x", "log.retention.ms": "5"}, {}, "message.max.bytes"),
+    ({"log.retention.ms": "5"}, {"max.connections": "0"}, "max.connections"),
+    ({"max.connection.creation.rate": "0", "log.retention.ms": "5"}, {}, "max.connection.creation.rate"),
+    ({"log.retention.ms": "5"}, {"log.retention.ms": "0"}, "log.retention.ms"),
+    ({"max.connections.per.ip": "0"}, {"log.retention.ms": "5"}, "max.connections.per.ip"),
+    ({"bogus": "1"}, {"log.retention.ms": "5"}, "bogus"),
+]
+
+
+@pytest.mark.parametrize(("cluster_wide", "this_broker", "wrong"), STORED)
+def test_of_what_is_stored_only_what_is_wrong_is_left_out(cluster_wide, this_broker, wrong):
+    config = BrokerConfig()
+    (problem,) = config.set_dynamic(cluster_wide, this_broker)
+    assert problem.startswith(wrong)
+    assert config.log_retention_ms == 5
+    assert (config.max_connections, config.max_connections_per_ip) == (2**31 - 1, 2**31 - 1)
+    assert wrong not in config.dynamic_this_broker
+
+
+def test_a_file_may_close_the_broker_to_everybody():
+    assert BrokerConfig({"max.connections": "0"}).set_dynamic({"message.max.bytes": "3000"}, {}) == ()
+
+
 def test_wrong_alterations_change_nothing():
     config = BrokerConfig()
     config.set_dynamic({"message.max.bytes": "3000"}, {})
-    for wrong in ({"message.max.bytes": "x"}, {"log.retention.ms": "0"}):
-        with pytest.raises(ConfigError):
-            config.set_dynamic(wrong, {})
+    for wrong in ({"message.max.bytes": "x"}, {"log.retention.ms": "0"}, {"max.connections": "0"}):
         with pytest.raises(ConfigError):
             config.try_dynamic({}, wrong)
     config.try_dynamic({}, {"message.max.bytes": "5"})
@@ -302,3 +414,41 @@ def test_a_listener_s_setting_is_described_with_the_one_it_stands_before():
         ("max.connections", "100"),
         ("max.connections", "2147483647"),
     ]
+
+
+def test_a_listener_has_settings_of_its_own_and_those_of_the_broker():
+    config = BrokerConfig(
+        {
+            "ssl.client.auth": "required",
+            "ssl.keystore.location": "/everywhere",
+            "listener.name.internal.ssl.client.auth": "none",
+        }
+    )
+    assert not config.warnings
+    internal, other = config.for_listener("INTERNAL"), config.for_listener("SSL")
+    assert (internal.ssl_client_auth, internal.ssl_keystore_location) == ("none", "/everywhere")
+    assert (other.ssl_client_auth, other.ssl_keystore_location) == ("required", "/everywhere")
+
+
+def test_a_mechanism_of_a_listener_has_settings_of_its_own():
+    config = BrokerConfig(
+        {
+            "sasl.jaas.config": "for nobody",
+            "connections.max.reauth.ms": "1000",
+            "listener.name.external.plain.sasl.jaas.config": "for plain",
+            "listener.name.external.plain.connections.max.reauth.ms": "2000",
+        }
+    )
+    assert config.without_effect == ("sasl.jaas.config",)  # as in Kafka, which ignores it at brokers
+    plain, scram = (config.for_listener("EXTERNAL", mechanism) for mechanism in ("PLAIN", "SCRAM-SHA-256"))
+    assert (plain.sasl_jaas_config, plain.connections_max_reauth_ms) == ("for plain", 2000)
+    assert (scram.sasl_jaas_config, scram.connections_max_reauth_ms) == (None, 1000)
+
+
+def test_clients_with_passwords_need_no_certificates_unless_their_listener_says_so():
+    settings = {"listeners": "SASL_SSL://:9093,SSL://:9094", "inter.broker.listener.name": "SSL"}
+    config = BrokerConfig({**settings, "ssl.client.auth": "required"})
+    assert config.for_listener("SSL").ssl_client_auth == "required"
+    assert config.for_listener("SASL_SSL").ssl_client_auth == "none"
+    config = BrokerConfig({**settings, "listener.name.sasl_ssl.ssl.client.auth": "required"})
+    assert config.for_listener("SASL_SSL").ssl_client_auth == "required"

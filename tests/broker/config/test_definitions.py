@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from broker.config.definitions.ignored import IGNORED
-from broker.config.definitions.topic import SYNONYMS
-from broker.config.names import SETTINGS, update_mode
-from broker.config.setting import Setting
-from broker.config.topic_config import TOPIC_SETTINGS
-from broker.config.values import Text, TextList, WholeNumber
+from barnabas.broker.config.definitions.ignored import ALTERABLE_KINDS, IGNORED
+from barnabas.broker.config.definitions.topic import SYNONYMS
+from barnabas.broker.config.names import SETTINGS, update_mode
+from barnabas.broker.config.setting import Setting
+from barnabas.broker.config.topic_config import TOPIC_SETTINGS
+from barnabas.broker.config.values import Text, TextList, WholeNumber
 
 
 class KafkaSetting(NamedTuple):
@@ -42,10 +42,15 @@ LEVELS = [
     pytest.param(TOPIC_ROWS, TOPIC_SETTINGS, id="topic"),
 ]
 
-# These Kafka checks when it uses them, and not as the definition's range.
+# Kafka checks these when it uses them, not by a range in the definition.
 RANGE_IN_KAFKA_S_CODE = {"log.roll.ms", "log.roll.jitter.ms", "offsets.topic.compression.codec"}
-# Kafka's authorizer has these, and not its broker.
+# In Kafka, these belong to the authorizer, not to the broker.
 AUTHORIZER_SETTINGS = {"super.users", "allow.everyone.if.no.acl.found"}
+# Kafka has had them only up to 3.9.
+WITH_ZOOKEEPER = {
+    *("zookeeper.connect", "zookeeper.session.timeout.ms", "zookeeper.connection.timeout.ms"),
+    *("leader.imbalance.per.broker.percentage", "inter.broker.protocol.version"),
+}
 FIXED_WHILE_RUNNING = {"listeners", "listener.security.protocol.map"}
 
 
@@ -53,7 +58,7 @@ def test_every_setting_of_kafka_is_either_declared_or_ignored():
     names = {row.name for row in BROKER_ROWS}
     assert names - SETTINGS.keys() - IGNORED == set()
     assert SETTINGS.keys() & IGNORED == set()
-    assert SETTINGS.keys() - names == AUTHORIZER_SETTINGS
+    assert SETTINGS.keys() - names == AUTHORIZER_SETTINGS | WITH_ZOOKEEPER
 
 
 def test_every_topic_setting_of_kafka_is_declared():
@@ -89,6 +94,18 @@ def test_numbers_have_kafka_s_ranges(rows: list[KafkaSetting], settings: dict[st
     assert declared == expected
 
 
+def test_ignored_settings_that_can_be_altered_have_kafka_s_types_and_ranges():
+    numbers = ("INT", "LONG", "SHORT", "DOUBLE", "BOOLEAN")
+    declared, expected = {}, {}
+    for row in BROKER_ROWS:
+        if row.name in IGNORED and row.update_mode != "read-only" and row.type in numbers:
+            kind = ALTERABLE_KINDS[row.name]
+            declared[row.name] = (kind.type.name, getattr(kind, "at_least", None) if row.valid else None)
+            expected[row.name] = (row.type, int(row.valid.strip("[]").partition(",")[0]) if row.valid else None)
+    assert declared == expected
+    assert declared.keys() == ALTERABLE_KINDS.keys()
+
+
 @pytest.mark.parametrize(("rows", "settings"), LEVELS)
 def test_texts_have_kafka_s_choices(rows: list[KafkaSetting], settings: dict[str, Setting[Any]]):
     declared, expected = {}, {}
@@ -116,6 +133,7 @@ def test_defaults_that_differ_from_kafka_s_say_why():
         "controller.listener.names",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
+        "socket.listen.backlog.size",
         "log.dir",
         "group.initial.rebalance.delay.ms",
         "offsets.topic.replication.factor",

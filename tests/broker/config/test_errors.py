@@ -1,7 +1,7 @@
-from broker.config.errors import ConfigError, did_you_mean
+from barnabas.broker.config.errors import ConfigError, did_you_mean
 
 
-def test_a_config_error_is_one_problem_a_line():
+def test_a_config_error_has_one_line_per_problem():
     error = ConfigError(["one is wrong", "two is wrong"])
     assert error.problems == ("one is wrong", "two is wrong")
     assert str(error) == "one is wrong\ntwo is wrong"

@@ -5,9 +5,9 @@ import sys
 
 PROGRAM = """
 import sys, abc, collections, enum, re, typing
-import broker
+import barnabas.broker
 before = set(sys.modules)
-from broker.config import BrokerConfig
+from barnabas.broker.config import BrokerConfig
 BrokerConfig.load(None, ["num.partitions=3"])
 print(*sys.modules.keys() - before)
 """
@@ -16,5 +16,5 @@ print(*sys.modules.keys() - before)
 def test_importing_the_configuration_imports_nothing_but_itself():
     output = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
     imported = set(output.split())
-    assert {name for name in imported if not name.startswith("broker.config")} == set()
-    assert "broker.config.properties" not in imported, "needed only if there is a file"
+    assert {name for name in imported if not name.startswith("barnabas.broker.config")} == set()
+    assert "barnabas.broker.config.properties" not in imported, "needed only if there is a file"

@@ -1,6 +1,6 @@
 import pytest
 
-from broker.config import BrokerConfig, ConfigError, Listener
+from barnabas.broker.config import BrokerConfig, ConfigError, Listener
 
 
 def listeners(**settings: str) -> tuple[Listener, ...]:
@@ -48,7 +48,7 @@ def test_addresses(address, host, port):
         "PLAINTEXT://h:٣",
     ],
 )
-def test_what_is_no_address(address):
+def test_invalid_addresses(address):
     assert problem(listeners=address).startswith(f"listeners has {address!r}, but each item must be NAME://host:port")
 
 
@@ -56,14 +56,14 @@ def test_several_listeners_with_names_of_their_own():
     internal, external = listeners(
         listeners="INTERNAL://10.0.0.1:9092,EXTERNAL://0.0.0.0:9094",
         advertised_listeners="INTERNAL://10.0.0.1:9092,EXTERNAL://kafka.example.org:19094",
-        listener_security_protocol_map="internal:plaintext,EXTERNAL:SSL",
+        listener_security_protocol_map="internal:plaintext,EXTERNAL:PLAINTEXT,UNUSED:SASL_SSL",
         inter_broker_listener_name="internal",
     )
     assert internal == Listener("INTERNAL", "PLAINTEXT", "10.0.0.1", 9092, "10.0.0.1", 9092)
-    assert external == Listener("EXTERNAL", "SSL", "0.0.0.0", 9094, "kafka.example.org", 19094)
+    assert external == Listener("EXTERNAL", "PLAINTEXT", "0.0.0.0", 9094, "kafka.example.org", 19094)
 
 
-def test_what_is_not_advertised_is_told_as_the_client_reached_it():
+def test_without_an_advertised_address_a_client_gets_the_one_it_connected_to():
     (listener,) = listeners(listeners="PLAINTEXT://0.0.0.0:9092")
     assert (listener.advertised_host, listener.advertised_port) == (None, None)
     (listener,) = listeners(listeners="PLAINTEXT://:9092", advertised_listeners="PLAINTEXT://:19092")
@@ -84,18 +84,47 @@ def test_ports_must_differ():
 
 
 def test_ports_that_may_be_the_same():
-    assert len(listeners(listeners="PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092")) == 2
-    assert len(listeners(listeners="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0")) == 2
-    both = listeners(listeners="PLAINTEXT://:9092,SSL://:9093", advertised_listeners="PLAINTEXT://lb:1,SSL://lb:1")
+    two = {"listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
+    assert len(listeners(listeners="PLAINTEXT://127.0.0.1:9092,OTHER://[::1]:9092", **two)) == 2
+    assert len(listeners(listeners="PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0", **two)) == 2
+    both = listeners(
+        listeners="PLAINTEXT://:9092,OTHER://:9093", advertised_listeners="PLAINTEXT://lb:1,OTHER://lb:1", **two
+    )
     assert [listener.advertised_port for listener in both] == [1, 1]
 
 
 def test_every_listener_needs_a_security_protocol():
-    assert "which security protocol EXTERNAL speaks" in problem(listeners="EXTERNAL://:9092")
+    assert "no security protocol for the listener EXTERNAL" in problem(listeners="EXTERNAL://:9092")
     assert "each value one of PLAINTEXT, SSL" in problem(listener_security_protocol_map="PLAINTEXT:TLS")
     assert "key:value pairs" in problem(listener_security_protocol_map="PLAINTEXT")
     twice = problem(listener_security_protocol_map="PLAINTEXT:PLAINTEXT,plaintext:SSL")
     assert "has a listener twice" in twice
+
+
+@pytest.mark.parametrize(
+    ("protocol", "tls", "sasl"),
+    [("PLAINTEXT", False, False), ("SSL", True, False), ("SASL_PLAINTEXT", False, True), ("SASL_SSL", True, True)],
+)
+def test_a_listener_has_what_its_security_protocol_says(protocol, tls, sasl):
+    (listener,) = listeners(
+        listeners="CLIENTS://:9093",
+        inter_broker_listener_name="CLIENTS",
+        listener_security_protocol_map=f"CLIENTS:{protocol}",
+    )
+    assert (listener.uses_tls, listener.uses_sasl) == (tls, sasl)
+
+
+def test_the_only_listener_is_the_one_between_brokers_too():
+    assert BrokerConfig({"listeners": "SSL://:9093"}).inter_broker_listener.name == "SSL"
+
+
+def test_a_controller_s_listener_may_have_any_security_protocol():
+    (listener,) = listeners(
+        listeners="PLAINTEXT://:9092,CONTROLLER://:9093",
+        controller_listener_names="CONTROLLER",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL",
+    )
+    assert listener.name == "PLAINTEXT"
 
 
 def test_advertised_addresses_must_be_reachable_and_known():
@@ -105,13 +134,18 @@ def test_advertised_addresses_must_be_reachable_and_known():
 
 
 def test_the_listener_between_brokers():
-    config = BrokerConfig({"listeners": "PLAINTEXT://:9092,SSL://:9093", "security.inter.broker.protocol": "SSL"})
-    assert config.inter_broker_listener.name == "SSL"
-    assert "set inter.broker.listener.name" in problem(listeners="SSL://:9092")
+    two = {
+        "listeners": "PLAINTEXT://:9092,OTHER://:9093",
+        "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+    }
+    names = {name.replace("_", "."): value for name, value in two.items()}
+    assert BrokerConfig(names | {"inter.broker.listener.name": "other"}).inter_broker_listener.name == "OTHER"
+    assert BrokerConfig({"security.inter.broker.protocol": "PLAINTEXT"}).inter_broker_listener.name == "PLAINTEXT"
+    assert "set inter.broker.listener.name" in problem(security_inter_broker_protocol="SSL")
     assert "set inter.broker.listener.name" in problem(inter_broker_listener_name="SSL")
     assert "only one of" in problem(inter_broker_listener_name="PLAINTEXT", security_inter_broker_protocol="PLAINTEXT")
-    only_ssl = problem(listeners="PLAINTEXT://:9092,SSL://:9093", advertised_listeners="SSL://h:9093")
-    assert only_ssl == "advertised.listeners must have PLAINTEXT, by which brokers reach one another"
+    only_other = problem(**two, advertised_listeners="OTHER://h:9093")
+    assert only_other == "advertised.listeners must have PLAINTEXT, through which brokers reach each other"
 
 
 def test_a_controller_s_listeners_are_left_out():
@@ -124,7 +158,7 @@ def test_a_controller_s_listeners_are_left_out():
         }
     )
     assert [listener.name for listener in config.broker_listeners] == ["PLAINTEXT"]
-    assert config.warnings == ("listeners of a KRaft controller, which are not opened here: CONTROLLER",)
+    assert config.warnings == ("these listeners belong to a KRaft controller and are not opened: CONTROLLER",)
 
 
 def test_there_must_be_a_listener_besides_the_controller_s():

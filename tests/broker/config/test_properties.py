@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.config.errors import ConfigError
-from broker.config.properties import Property, decode_properties, parse_properties, read_properties
+from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.properties import Property, decode_properties, parse_properties, read_properties
 
 
 def parse(text: str) -> list[tuple[str, str]]:
@@ -80,7 +80,7 @@ def test_every_malformed_escape_is_reported_with_its_line():
     assert caught.value.problems == (
         r"server.properties:1: \u must be followed by four hexadecimal digits",
         r"server.properties:3: \u must be followed by four hexadecimal digits",
-        r"server.properties:4: \u stands for half a character",
+        r"server.properties:4: \u gives only half of a surrogate pair",
     )
 
 

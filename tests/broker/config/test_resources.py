@@ -1,5 +1,5 @@
-from broker.config import BrokerConfig, ConfigSource
-from broker.config.resources import describe_client_metrics, describe_group, describe_loggers
+from barnabas.broker.config import BrokerConfig, ConfigSource
+from barnabas.broker.config.resources import describe_client_metrics, describe_group, describe_loggers
 
 
 def test_a_group_has_what_its_broker_says():

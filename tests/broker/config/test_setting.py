@@ -1,7 +1,7 @@
 import pytest
 
-from broker.config.errors import InvalidConfigError
-from broker.config.setting import integer, long, password, settings_of
+from barnabas.broker.config.errors import InvalidConfigError
+from barnabas.broker.config.setting import integer, long, password, settings_of
 
 
 class Example:

@@ -1,7 +1,7 @@
 import pytest
 
-from broker.config import BrokerConfig, ConfigSource, InvalidConfigError, TopicConfig
-from broker.config.topic_config import TOPIC_SETTINGS
+from barnabas.broker.config import BrokerConfig, ConfigSource, InvalidConfigError, TopicConfig
+from barnabas.broker.config.topic_config import TOPIC_SETTINGS
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -58,9 +58,9 @@ def test_what_is_altered_for_the_broker_holds_for_its_topics():
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"foo": "bar"}, "foo is not a topic's setting"),
+        ({"foo": "bar"}, "foo is not a topic setting"),
         ({"retention.sm": "1"}, "did you mean retention.ms?"),
-        ({"log.retention.ms": "1"}, "log.retention.ms is not a topic's setting"),
+        ({"log.retention.ms": "1"}, "log.retention.ms is not a topic setting"),
         ({"retention.ms": "abc"}, "retention.ms is 'abc', but it must be a whole number from -1"),
         ({"retention.ms": "-2"}, "from -1"),
         ({"max.message.bytes": ""}, "max.message.bytes is ''"),
@@ -72,7 +72,7 @@ def test_what_is_altered_for_the_broker_holds_for_its_topics():
         ({"leader.replication.throttled.replicas": "0:1:2"}, "leader.replication.throttled.replicas"),
         ({"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "50"}, "min.compaction.lag.ms is 100"),
         ({"remote.storage.enable": "true"}, "no tiered storage"),
-        ({"message.format.version": "2.8"}, "message.format.version is not a topic's setting"),
+        ({"message.format.version": "2.8"}, "message.format.version is not a topic setting"),
     ],
 )
 def test_what_kafka_refuses(overrides, words):
@@ -99,7 +99,7 @@ def test_what_kafka_accepts(overrides):
     TopicConfig(overrides, BrokerConfig()).check()
 
 
-def test_all_that_is_wrong_is_said():
+def test_every_problem_is_reported():
     with pytest.raises(InvalidConfigError, match=r"foo is not .*; retention.ms is 'a', .*; flush.ms is 'b', "):
         topic(retention_ms="a", foo="1", flush_ms="b")
 

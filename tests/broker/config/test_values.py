@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from broker.config.values import Boolean, ConfigType, DecimalNumber, Kind, Pairs, Text, TextList, WholeNumber
+from barnabas.broker.config.values import Boolean, ConfigType, DecimalNumber, Kind, Pairs, Text, TextList, WholeNumber
 
 INT = WholeNumber(ConfigType.INT, 1, None)
 
@@ -22,7 +22,7 @@ def test_booleans(text, value):
 
 
 @pytest.mark.parametrize("text", ["", "yes", "1", "truefalse"])
-def test_what_is_no_boolean(text):
+def test_invalid_booleans(text):
     assert refuses(Boolean(), text)
 
 
@@ -34,7 +34,7 @@ def test_whole_numbers(text, value):
 @pytest.mark.parametrize(
     "text", ["", "+", "-", "0", "-1", "2147483648", "1.0", "1e3", "1_000", "0x1", "1 2", "٣", "--1", "9" * 5000]
 )
-def test_what_is_no_whole_number_in_range(text):
+def test_invalid_whole_numbers(text):
     assert refuses(INT, text)
 
 
@@ -62,7 +62,7 @@ def test_decimal_numbers(text, value):
 
 
 @pytest.mark.parametrize("text", ["", "1.5", "-0.1", "nan", "inf", "1_0", "0x1", "e", "1e", "1e999"])
-def test_what_is_no_decimal_number_in_range(text):
+def test_invalid_decimal_numbers(text):
     assert refuses(DecimalNumber(0, 1), text)
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from broker.controller import znodes
-from broker.controller.decisions import Decision, PartitionResult, TopicResult
-from broker.controller.images import BrokerImage, Endpoint, PartitionImage
-from broker.controller.view import ClusterView
-from broker.registry.operations import Create, Delete, Operation
-from protocol.errors import ErrorCode
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.images import BrokerImage, Endpoint, PartitionImage
+from barnabas.broker.controller.results import Decision, PartitionResult, TopicResult
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.registry.tree_operations import Create, Delete, Operation
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.registry.memory import MemoryRegistry
 
 TIMESTAMP = 1_700_000_000_000

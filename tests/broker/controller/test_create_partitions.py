@@ -1,12 +1,12 @@
-"""Each error is the one that Apache Kafka 4.3 gives, save for too many partitions, where it fails without a word."""
+"""Each error is the one that Apache Kafka 4.3 gives, except for too many partitions, where it just fails."""
 
 import pytest
 
-from broker.controller.create_partitions import NewPartitions, create_partitions
-from broker.controller.images import PartitionImage
-from broker.controller.reassignments import Reassignment, alter_partition_reassignments
-from broker.registry.errors import BadVersion
-from protocol.errors import ErrorCode
+from barnabas.broker.controller.create_partitions import NewPartitions, create_partitions
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.controller.reassignments import Reassignment, alter_partition_reassignments
+from barnabas.broker.registry.errors import BadVersion
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.controller.cluster import Cluster, codes, topic_id_of
 
 

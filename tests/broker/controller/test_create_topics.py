@@ -1,14 +1,14 @@
-"""Which topics can be created, and what then is in the tree. Each error is the one that Apache Kafka 4.3 gives."""
+"""Which topics can be created, and what the tree contains then. Each error is the one that Apache Kafka 4.3 gives."""
 
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from broker.config.errors import InvalidConfigError
-from broker.controller.create_topics import NewTopic, TopicSettings, create_topics
-from broker.controller.decisions import Decision, TopicResult
-from broker.controller.images import PartitionImage
-from protocol.errors import ErrorCode
+from barnabas.broker.config.errors import InvalidConfigError
+from barnabas.broker.controller.create_topics import NewTopic, TopicSettings, create_topics
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.controller.results import Decision, TopicResult
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.controller.cluster import Cluster, codes
 
 TOPIC_ID = b"0123456789abcdef"
@@ -77,7 +77,7 @@ def test_a_manual_assignment() -> None:
         (NewTopic("", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (NewTopic("a b", 0, 0), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (NewTopic("x" * 250, 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("a_b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),  # there is a.b
+        (NewTopic("a_b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),  # a.b exists
         (NewTopic("__cluster_metadata", 1, 1), ErrorCode.INVALID_REQUEST),
         (NewTopic("old", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
         (NewTopic("old", 0, 7, configs={"nope": "1"}), ErrorCode.TOPIC_ALREADY_EXISTS),

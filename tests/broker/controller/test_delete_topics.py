@@ -1,8 +1,8 @@
 """Each error is the one that Apache Kafka 4.3 gives."""
 
-from broker.controller.decisions import Decision, TopicResult
-from broker.controller.delete_topics import TopicReference, delete_topics
-from protocol.errors import ErrorCode
+from barnabas.broker.controller.delete_topics import TopicReference, delete_topics
+from barnabas.broker.controller.results import Decision, TopicResult
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.controller.cluster import Cluster, topic_id_of
 
 ID = topic_id_of("t")

@@ -1,10 +1,10 @@
 """Each error is the one that Apache Kafka 4.3 gives."""
 
-from broker.controller import znodes
-from broker.controller.elections import ElectionType, elect_leaders, raise_leader_epochs
-from broker.controller.images import PartitionImage
-from broker.registry.operations import Set
-from protocol.errors import ErrorCode
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.elections import ElectionType, elect_leaders, raise_leader_epochs
+from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.registry.tree_operations import Set
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.controller.cluster import Cluster, codes
 
 NOT_NEEDED = ErrorCode.ELECTION_NOT_NEEDED
@@ -55,7 +55,7 @@ def test_the_preferred_leader_is_not_in_sync_or_not_alive() -> None:
     assert codes(decision) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE] * 2
 
 
-def test_an_unclean_election_takes_who_is_alive() -> None:
+def test_an_unclean_election_takes_a_replica_that_is_alive() -> None:
     cluster = Cluster(brokers=(2, 3), topics={"t": [(1, 2, 3), (1, 2, 3), (1,)]})
     set_state(cluster, 0, leader=-1, isr=(1,))
     set_state(cluster, 1, leader=-1, isr=(1, 3))

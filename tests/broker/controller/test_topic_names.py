@@ -1,6 +1,6 @@
 import pytest
 
-from broker.controller.topic_names import MetricNames, is_internal, problem_with_name
+from barnabas.broker.controller.topic_names import MetricNames, is_internal, problem_with_name
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "__consumer_offsets", "-", "x" * 249])

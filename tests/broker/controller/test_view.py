@@ -2,10 +2,11 @@ import asyncio
 import gc
 import weakref
 
-from broker.controller import znodes
-from broker.controller.images import NO_LEADER, PartitionImage
-from broker.controller.view import ClusterChange, ClusterView
-from broker.registry.operations import Create, Delete, Set
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.cluster_image import ClusterChange
+from barnabas.broker.controller.images import NO_LEADER, PartitionImage
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.registry.tree_operations import Create, Delete, Set
 from tests.broker.controller.cluster import TIMESTAMP, Cluster, broker_data, topic_id_of, topic_operations
 from tests.broker.registry.memory import MemoryRegistry
 
@@ -173,7 +174,7 @@ def test_a_topic_that_is_deleted_and_created_in_one_transaction() -> None:
     assert cluster.view.topic_by_id(old.topic_id) is None
 
 
-def test_nobody_hears_of_what_is_no_news() -> None:
+def test_listeners_hear_only_of_changes() -> None:
     cluster = Cluster()
     heard: list[ClusterChange] = []
     cluster.view.subscribe(heard.append)
@@ -193,7 +194,7 @@ def test_a_listener_leaves() -> None:
     assert heard == []
 
 
-async def test_a_listener_that_fails_keeps_the_news_from_nobody() -> None:
+async def test_a_listener_that_fails_does_not_keep_news_from_the_others() -> None:
     cluster = Cluster()
     heard: list[ClusterChange] = []
 

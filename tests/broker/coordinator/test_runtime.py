@@ -6,18 +6,22 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from broker.coordinator.decision import CoordinatorRecord, Decision, ProducerIdAndEpoch
-from broker.coordinator.runtime import CoordinatorRuntime, partition_of, whole_batches
-from broker.coordinator.transactional import InTransaction, TransactionEnd
-from broker.transaction.markers import Marker
-from protocol.errors import ErrorCode, ProtocolError
-from storage.errors import LogFailure
+from barnabas.broker.coordinator.key_hash import partition_of
+from barnabas.broker.coordinator.loading import whole_batches
+from barnabas.broker.coordinator.result import CoordinatorRecord, CoordinatorResult, ProducerIdAndEpoch
+from barnabas.broker.coordinator.runtime import CoordinatorRuntime
+from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
+from barnabas.broker.transaction.markers import Marker
+from barnabas.protocol.errors import ErrorCode, ProtocolError
+from barnabas.protocol.records.batch import HEADER_SIZE, seal
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.storage.errors import LogFailure
 from tests.storage.support import FaultyFileSystem, batch, bytes_of, read_all
 from tests.support.running_broker import create_topic, delete_topic, partition, running
 
 
 class Shard:
-    """Keeps what it is told."""
+    """Keeps what it replays."""
 
     def __init__(self, carry_out):
         self.carry_out = carry_out
@@ -43,7 +47,7 @@ def read_record(record):
 
 
 class HeldWorker:
-    """Does its work when a test says so."""
+    """Does its work when a test tells it to."""
 
     def __init__(self):
         self.held = []
@@ -52,7 +56,7 @@ class HeldWorker:
         self.held.append((work, done))
 
     def step(self):
-        """Do what is asked for now, and not what comes of it."""
+        """Do what has been asked for so far, but not the work that follows from it."""
         held, self.held = self.held, []
         for work, done in held:
             try:
@@ -73,16 +77,23 @@ async def broker(tmp_path):
         yield broker
 
 
-def runtime_of(broker, worker=None):
+def runtime_of(broker, worker=None, *, make_shard=Shard, in_transactions=True):
     """A run-time of its own over the broker's partitions; its loading waits for a test's worker."""
     replicas = broker.replicas
-    over = SimpleNamespace(of_topic=replicas.of_topic, find=replicas.find, clock=replicas.clock, worker=worker)
-    return CoordinatorRuntime("c", over, Shard, read_record)
+    over = SimpleNamespace(
+        of_topic=replicas.of_topic,
+        partition_count=replicas.partition_count,
+        find=replicas.find,
+        clock=replicas.clock,
+        set_aside=broker.set_aside,
+        worker=worker,
+    )
+    return CoordinatorRuntime("c", over, make_shard, read_record, kind="key", in_transactions=in_transactions)
 
 
-def loaded(broker):
+def loaded(broker, **options):
     worker = HeldWorker()
-    runtime = runtime_of(broker, worker)
+    runtime = runtime_of(broker, worker, **options)
     runtime.load()
     worker.finish()
     return runtime
@@ -90,7 +101,7 @@ def loaded(broker):
 
 def carry_out(runtime, *records, index=0):
     told = []
-    decision = Decision([CoordinatorRecord(key, value) for key, value in records], told.append)
+    decision = CoordinatorResult([CoordinatorRecord(key, value) for key, value in records], told.append)
     runtime.carry_out(index, decision)
     return told
 
@@ -98,7 +109,7 @@ def carry_out(runtime, *records, index=0):
 # --- carrying out ---
 
 
-async def test_records_are_appended_and_replayed_and_then_it_is_told(broker):
+async def test_records_are_appended_and_replayed_before_it_is_reported(broker):
     runtime = loaded(broker)
     assert carry_out(runtime, (b"k", b"1"), (b"k", b"2")) == [ErrorCode.NONE]
     assert runtime.shards[0].replayed == [b"1", b"2"]
@@ -108,7 +119,7 @@ async def test_records_are_appended_and_replayed_and_then_it_is_told(broker):
 
 async def test_a_decision_of_the_shards_own_is_carried_out_in_its_partition(broker):
     runtime = loaded(broker)
-    runtime.shards[1].carry_out(Decision([CoordinatorRecord(b"k", b"1")]))
+    runtime.shards[1].carry_out(CoordinatorResult([CoordinatorRecord(b"k", b"1")]))
     assert runtime.shards[1].replayed == [b"1"]
     assert [record.value for record in read_all(partition(broker, "c", 1).log)] == [b"1"]
 
@@ -143,7 +154,7 @@ async def end_transaction(broker, producer_id, committed):
 
 async def test_records_of_a_transaction_are_written_and_replayed_as_such(broker):
     runtime = loaded(broker)
-    decision = Decision([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 3))
+    decision = CoordinatorResult([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 3))
     runtime.carry_out(0, decision)
     assert runtime.shards[0].replayed == [InTransaction(7, b"1")]
     log = partition(broker, "c").log
@@ -153,21 +164,23 @@ async def test_records_of_a_transaction_are_written_and_replayed_as_such(broker)
     assert log.last_stable_offset == 0
 
 
-async def test_a_producer_whose_epoch_is_over_is_told_so(broker):
+async def test_a_producer_with_an_old_epoch_is_fenced(broker):
     runtime = loaded(broker)
     told = []
     for epoch in (3, 2):
-        runtime.carry_out(0, Decision([CoordinatorRecord(b"k", b"1")], told.append, ProducerIdAndEpoch(7, epoch)))
+        runtime.carry_out(
+            0, CoordinatorResult([CoordinatorRecord(b"k", b"1")], told.append, ProducerIdAndEpoch(7, epoch))
+        )
     assert told == [ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH]
     assert len(runtime.shards[0].replayed) == 1
 
 
 async def test_loading_replays_transactions_and_their_ends(broker):
     runtime = loaded(broker)
-    runtime.carry_out(0, Decision([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 0)))
+    runtime.carry_out(0, CoordinatorResult([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 0)))
     carry_out(runtime, (b"k", b"2"))
     await end_transaction(broker, 7, committed=True)
-    runtime.carry_out(0, Decision([CoordinatorRecord(b"k", b"3")], producer=ProducerIdAndEpoch(8, 0)))
+    runtime.carry_out(0, CoordinatorResult([CoordinatorRecord(b"k", b"3")], producer=ProducerIdAndEpoch(8, 0)))
     await end_transaction(broker, 8, committed=False)
     assert loaded(broker).shards[0].replayed == [
         InTransaction(7, b"1"),
@@ -180,7 +193,7 @@ async def test_loading_replays_transactions_and_their_ends(broker):
 
 async def test_an_end_that_comes_while_a_shard_is_loaded_is_replayed_once(broker):
     runtime_before = loaded(broker)
-    runtime_before.carry_out(0, Decision([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 0)))
+    runtime_before.carry_out(0, CoordinatorResult([CoordinatorRecord(b"k", b"1")], producer=ProducerIdAndEpoch(7, 0)))
     worker = HeldWorker()
     runtime = runtime_of(broker, worker)
     runtime.load()
@@ -193,7 +206,7 @@ async def test_an_end_that_comes_while_a_shard_is_loaded_is_replayed_once(broker
 
 
 async def test_what_need_not_be_true_all_at_once_is_appended_in_parts(broker, monkeypatch):
-    monkeypatch.setattr("broker.coordinator.runtime._RECORDS_A_PART", 2)
+    monkeypatch.setattr("barnabas.broker.coordinator.runtime._RECORDS_PER_PART", 2)
     runtime = loaded(broker)
     runtime.carry_out_in_parts(0, [CoordinatorRecord(b"k", bytes([number])) for number in range(5)])
     assert runtime.shards[0].replayed == [bytes([number]) for number in range(5)]
@@ -210,7 +223,7 @@ async def test_what_is_too_large_for_the_topic_is_refused(tmp_path):
         assert runtime.shards[0].replayed == []
 
 
-async def test_a_sync_that_fails_is_told(broker, monkeypatch):
+async def test_a_sync_that_fails_is_reported(broker, monkeypatch):
     runtime = loaded(broker)
     waiting = []
     monkeypatch.setattr(type(partition(broker, "c")), "when_committed", lambda self, offset, done: waiting.append(done))
@@ -234,9 +247,10 @@ class Append:
 
     def decide(self, shard):
         if self._outcome is not None:
-            return self._outcome
+            return CoordinatorResult(done=self.done, error=self._outcome, key=self.key)
         value = b"%d" % sum(read.startswith(self.key.encode()) for read in shard.replayed)
-        return CoordinatorRecord(self.key.encode(), value, self.key.encode() + value)
+        record = CoordinatorRecord(self.key.encode(), value, self.key.encode() + value)
+        return CoordinatorResult([record], self.done, key=self.key)
 
     def done(self, error):
         self._told.append((self.key, error))
@@ -273,7 +287,7 @@ async def test_what_is_asked_for_under_one_key_is_decided_on_what_was_decided_be
     assert [key for key, _ in told] == ["a", "b", "a", "a"]
 
 
-async def test_what_needs_no_record_is_told_as_well(broker):
+async def test_a_result_without_records_is_reported_as_well(broker):
     runtime = loaded(broker)
     told = []
     runtime.ask(0, Append("a", told))
@@ -304,7 +318,7 @@ async def test_what_is_too_large_together_is_appended_in_parts_and_one_that_is_t
         for key in keys:
             runtime.ask(0, Append(key * 30 if len(key) == 1 else key, told))
         runtime.carry_out_asked()
-        assert [error for _, error in told] == [ErrorCode.NONE] * 4 + [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert [error for _, error in told] == [ErrorCode.NONE] * 4 + [ErrorCode.MESSAGE_TOO_LARGE]
         assert len(runtime.shards[0].replayed) == 4
 
 
@@ -324,7 +338,24 @@ async def test_what_is_asked_for_and_cannot_be_appended_is_not_replayed(tmp_path
         assert runtime.shards[0].replayed == []
 
 
-async def test_nothing_is_told_before_it_is_committed(broker, monkeypatch):
+async def test_an_answer_that_fails_sets_its_key_aside_and_others_are_answered(broker):
+    runtime = loaded(broker)
+    told = []
+
+    def fail(error):
+        raise RuntimeError("the client is gone")
+
+    runtime.carry_out(0, CoordinatorResult([CoordinatorRecord(b"k", b"1")], fail, key="a"))
+    runtime.ask(0, broken := Append("b", told))
+    broken.done = fail
+    runtime.ask(0, Append("c", told))
+    with capture_logs():
+        runtime.carry_out_asked()
+    assert told == [("c", ErrorCode.NONE)]
+    assert {name for _, name, _ in broker.replicas.set_aside.entries()} == {"a", "b"}
+
+
+async def test_nothing_is_reported_before_it_is_committed(broker, monkeypatch):
     runtime = loaded(broker)
     waiting, told = [], []
     monkeypatch.setattr(type(partition(broker, "c")), "when_committed", lambda self, offset, done: waiting.append(done))
@@ -366,13 +397,13 @@ async def test_a_shard_is_loaded_by_replaying_its_partition(broker):
     assert again.shards[0].is_loaded
 
 
-async def test_while_it_is_loaded_whoever_asks_is_told_to_come_again(broker):
+async def test_while_it_is_loaded_clients_are_told_to_retry(broker):
     carry_out(loaded(broker), (b"k", b"1"))
     worker = HeldWorker()
     runtime = runtime_of(broker, worker)
     assert runtime.shard_of("a") == ErrorCode.NOT_COORDINATOR
     runtime.load()
-    runtime.load()  # by somebody else who asks meanwhile
+    runtime.load()  # by another client that asks meanwhile
     assert runtime.is_loading
     assert len(worker.held) == 1
     assert runtime.shard_of("b") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # "b".hashCode() is 98
@@ -384,7 +415,7 @@ async def test_while_it_is_loaded_whoever_asks_is_told_to_come_again(broker):
 
 
 async def test_what_is_larger_than_a_stretch_is_loaded_too(broker, monkeypatch):
-    monkeypatch.setattr("broker.coordinator.runtime._LOAD_BYTES", 100)
+    monkeypatch.setattr("barnabas.broker.coordinator.loading._LOAD_BYTES", 100)
     first = loaded(broker)
     values = [bytes([number]) * 1000 for number in range(20)]
     for value in values:
@@ -392,29 +423,110 @@ async def test_what_is_larger_than_a_stretch_is_loaded_too(broker, monkeypatch):
     assert loaded(broker).shards[0].replayed == values
 
 
-async def test_a_record_that_cannot_be_read_is_passed_over(broker, monkeypatch):
-    partition(broker, "c").append_now(memoryview(batch(b"1", b"2", key=b"broken")), 0)
-    partition(broker, "c").append_now(memoryview(batch(b"3")), 0)
+def append(broker, *batches):
+    for each in batches:
+        partition(broker, "c").append_now(memoryview(bytearray(each)), 0)
+
+
+def set_aside(broker):
+    return {(kind, name): reason for kind, name, reason in broker.set_aside.entries()}
+
+
+async def test_records_that_cannot_be_read_are_passed_over_and_that_is_logged_once(broker):
+    append(broker, batch(b"1", b"2", key=b"broken"), batch(b"3"))
     with capture_logs() as logs:
         runtime = loaded(broker)
     assert runtime.shards[0].replayed == [b"3"]
-    assert [entry["offset"] for entry in logs] == [0, 1]
+    assert len(logs) == 1
+    assert set_aside(broker) == {
+        ("coordinator's records", "c-0"): "2 passed over, the first at offset 0: ProtocolError: broken"
+    }
 
 
-async def test_a_partition_that_cannot_be_read_has_no_coordinator_until_it_can(broker, monkeypatch):
+async def test_a_batch_whose_records_do_not_decompress_is_passed_over(broker):
+    broken = bytearray(batch(b"1", compression=CompressionType.GZIP))
+    broken[HEADER_SIZE:] = bytes(len(broken) - HEADER_SIZE)
+    seal(memoryview(broken))
+    with capture_logs():
+        append(broker, broken, batch(b"2"))
+        runtime = loaded(broker)
+    assert runtime.shards[0].replayed == [b"2"]
+    assert set_aside(broker).keys() == {("coordinator's records", "c-0")}
+
+
+async def test_a_record_that_cannot_be_replayed_is_passed_over(broker):
+    class Picky(Shard):
+        def replay(self, read):
+            if read == b"1":
+                raise KeyError("1")
+            super().replay(read)
+
+    append(broker, batch(b"1", b"2"))
+    with capture_logs():
+        runtime = loaded(broker, make_shard=Picky)
+    assert runtime.shards[0].replayed == [b"2"]
+    assert set_aside(broker).keys() == {("coordinator's records", "c-0")}
+
+
+async def test_where_no_transaction_writes_what_one_has_written_is_passed_over(broker):
+    runtime = loaded(broker)
+    carry_out(runtime, (b"k", b"1"))
+    runtime.carry_out(0, CoordinatorResult([CoordinatorRecord(b"k", b"2")], producer=ProducerIdAndEpoch(7, 0)))
+    await end_transaction(broker, 7, committed=True)
+    with capture_logs():
+        runtime = loaded(broker, in_transactions=False)
+    assert runtime.shards[0].replayed == [b"1"]
+    assert runtime.shards[0].is_loaded
+
+
+@pytest.mark.parametrize("failing", ["barnabas.broker.coordinator.loading.os.pread", "barnabas.storage.log.Log.read"])
+async def test_a_partition_that_cannot_be_read_has_no_coordinator_until_it_can(broker, monkeypatch, failing):
     carry_out(loaded(broker), (b"k", b"1"))
     worker = HeldWorker()
     runtime = runtime_of(broker, worker)
     with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr("broker.coordinator.runtime.os.pread", lambda *_: 1 // 0)
+        patch.setattr(failing, lambda *_, **__: 1 // 0)
         runtime.load()
         worker.finish()
-    assert [entry["event"] for entry in logs] == ["coordinator could not be loaded"]
+    assert [entry["name"] for entry in logs if entry["name"] == "c-0"] == ["c-0"]
+    assert ("coordinator", "c-0") in set_aside(broker)
     assert runtime.shard_of("b") == ErrorCode.NOT_COORDINATOR
     assert not runtime.is_loading
-    runtime.load()
-    worker.finish()
+    with capture_logs():
+        runtime.load()
+        worker.finish()
     assert runtime.shard_of("b")[1].replayed == [b"1"]
+    assert set_aside(broker) == {}
+
+
+async def test_a_shard_that_fails_when_it_is_loaded_leaves_the_others_alone(broker):
+    class Broken(Shard):
+        def loaded(self):
+            if self.replayed:
+                raise ValueError("broken")
+
+    carry_out(loaded(broker), (b"k", b"1"))
+    with capture_logs():
+        runtime = loaded(broker, make_shard=Broken)
+    assert runtime.shards.keys() == {1}
+    assert set_aside(broker) == {("coordinator", "c-0"): "ValueError: broken"}
+
+
+async def test_an_operation_that_fails_is_set_aside_and_the_others_are_carried_out(broker):
+    runtime = loaded(broker)
+    told = []
+    undecided, untold = Append("a", told), Append("b", told)
+    undecided.decide = lambda shard: 1 // 0
+    untold.done = lambda error: 1 // 0
+    for operation in (undecided, untold, Append("c", told)):
+        runtime.ask(0, operation)
+    with capture_logs():
+        runtime.carry_out_asked()
+    assert sorted(told) == [("a", ErrorCode.UNKNOWN_SERVER_ERROR), ("c", ErrorCode.NONE)]
+    assert set_aside(broker).keys() == {("key", "a"), ("key", "b")}
+    with capture_logs():
+        runtime.unload()
+    assert set_aside(broker) == {}
 
 
 async def test_when_the_topic_is_deleted_all_shards_are_gone(broker):

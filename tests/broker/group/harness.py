@@ -5,19 +5,19 @@ from __future__ import annotations
 from itertools import count
 from types import SimpleNamespace
 
-from broker.group.membership import ClientInfo
-from broker.group.shard import GroupShard, read_record
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.broker.group.membership import ClientInfo
+from barnabas.broker.group.shard import GroupShard, read_record
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 GROUP = "g"
 
 
 class ManualTimers:
-    """Timers that go off when a test moves the time, in their order."""
+    """Timers that fire in order when a test moves the time."""
 
     def __init__(self, now_ms):
         self.now_ms = now_ms
@@ -29,6 +29,9 @@ class ManualTimers:
 
     def cancel(self, key):
         self._timers.pop(key, None)
+
+    def close(self):
+        self._timers.clear()
 
     def advance(self, ms):
         end = self.now_ms + ms
@@ -102,7 +105,7 @@ class Coordinator:
         for record in decision.records:
             self.records.append(record)
             self.shard.replay(read_record(record))
-        decision.done(ErrorCode.NONE)
+        decision.done(decision.error)
 
     def reloaded(self):
         """Another coordinator that has replayed what this one appended."""
@@ -171,7 +174,7 @@ class Coordinator:
     # --- whole stories ---
 
     def stable_with(self, number, **join):
-        """A stable group of so many members; their ids, the leader's first."""
+        """Make a stable group of this many members; returns their ids, the leader's first."""
         first = self.join(**join).message
         members = [first.member_id]
         self.sync(first.member_id, first.generation_id, {first.member_id: b"a0"})

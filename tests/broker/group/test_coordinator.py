@@ -3,16 +3,19 @@
 import asyncio
 from unittest.mock import patch
 
-from broker.internal_topics import CONSUMER_OFFSETS
-from broker.replica.worker import Worker
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from tests.broker.handlers.group_client import BY_PROTOCOL, coordinating, group_client
+from structlog.testing import capture_logs
+
+from barnabas.broker.group.membership import Membership
+from barnabas.broker.group.offsets import Offsets
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS
+from barnabas.broker.replica.worker import Worker
+from barnabas.client.requests import groups
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from tests.broker.handlers.group_client import coordinating, group_client
 from tests.storage.support import read_all
-from tests.support import group_requests as requests
 from tests.support.manual_clock import ManualClock
 from tests.support.running_broker import create_topic, delete_topic, partition, running
 
@@ -42,12 +45,12 @@ async def test_groups_and_offsets_are_there_after_a_restart(tmp_path):
         while (found := await client.committed()) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             pass
         assert found == {("t", 0): 5, ("t", 1): 6}
-        answer = await client.ask(ApiKey.SYNC_GROUP, requests.sync("g", member, 1, **BY_PROTOCOL))
+        answer = await client.ask(ApiKey.SYNC_GROUP, groups.sync_group("g", member, 1, **groups.BY_RANGE))
         assert answer.assignment == b"everything"
 
 
 class HeldWorker:
-    """Keeps the worker from doing anything, until it is let go."""
+    """Blocks the worker until it is released."""
 
     def __init__(self):
         self._run = Worker.run
@@ -66,27 +69,27 @@ class HeldWorker:
             self._run(*held)
 
 
-async def test_while_groups_are_loaded_clients_are_told_to_come_again(tmp_path):
+async def test_while_groups_are_loaded_clients_are_told_to_retry(tmp_path):
     async with coordinating(tmp_path) as client:
         await client.commit(("t", 0, 5))
     held, loading = HeldWorker(), ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     with patch.object(Worker, "run", lambda *arguments: held.run(*arguments)):
         async with running(tmp_path) as broker, group_client(broker) as client:
             for key, message in {
-                ApiKey.JOIN_GROUP: requests.join("g"),
-                ApiKey.SYNC_GROUP: requests.sync("g", "m", 1, **BY_PROTOCOL),
-                ApiKey.LEAVE_GROUP: requests.leave(5, "g", "m"),
+                ApiKey.JOIN_GROUP: groups.join_group("g"),
+                ApiKey.SYNC_GROUP: groups.sync_group("g", "m", 1, **groups.BY_RANGE),
+                ApiKey.LEAVE_GROUP: groups.leave_group(5, "g", "m"),
                 ApiKey.LIST_GROUPS: ListGroupsRequest(),
-                ApiKey.OFFSET_DELETE: requests.delete_offsets("g", ("t", 0)),
+                ApiKey.OFFSET_DELETE: groups.offset_delete("g", ("t", 0)),
             }.items():
                 assert (await client.ask(key, message)).error_code == loading
             (described,) = (await client.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["g"]))).groups
-            (deleted,) = (await client.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=["g"]))).results
+            (deleted,) = (await client.ask(ApiKey.DELETE_GROUPS, groups.delete_groups("g"))).results
             assert (described.error_code, deleted.error_code) == (loading, loading)
             assert await client.commit(("t", 0, 6)) == [loading]
             assert await client.committed() == loading
-            # A member that says that it is alive need not know.
-            answer = await client.ask(ApiKey.HEARTBEAT, requests.heartbeat("g", "m", 1))
+            # A member that sends heartbeats does not need to know.
+            answer = await client.ask(ApiKey.HEARTBEAT, groups.heartbeat("g", "m", 1))
             assert answer.error_code == ErrorCode.NONE
             held.let_go()
             while (found := await client.committed()) == loading:
@@ -112,7 +115,7 @@ async def test_groups_are_loaded_from_a_compacted_log(tmp_path):
         assert await client.committed() == {("t", 0): 199, ("t", 1): 199}
         assert await client.committed("other") == {("t", 2): 7}
         assert await client.committed("third") == {("t", 0): 199}
-        answer = await client.ask(ApiKey.HEARTBEAT, requests.heartbeat("third", member, 1))
+        answer = await client.ask(ApiKey.HEARTBEAT, groups.heartbeat("third", member, 1))
         assert answer.error_code == ErrorCode.NONE
 
 
@@ -128,7 +131,7 @@ async def test_groups_go_with_the_topic_that_they_are_kept_in(tmp_path):
     async with coordinating(tmp_path) as client, group_client(client.broker) as other:
         await client.stable()
         await client.commit(("t", 0, 5), group="simple")
-        other.send(ApiKey.JOIN_GROUP, requests.join("g"), 3)
+        other.send(ApiKey.JOIN_GROUP, groups.join_group("g"), 3)
         group = client.broker.groups.shard("g").groups["g"]
         await until(lambda: len(group.members) == 2)
         await delete_topic(client.broker, CONSUMER_OFFSETS)
@@ -151,3 +154,34 @@ async def test_offsets_expire_when_it_is_time_to_look(tmp_path):
         assert await client.committed() == {("t", 0): 5}
         clock.advance(1)
         assert await client.committed() == {}
+
+
+async def test_a_group_whose_offsets_cannot_expire_is_set_aside_and_the_others_expire(tmp_path, monkeypatch):
+    clock = ManualClock()
+    async with coordinating(tmp_path, clock=clock, offsets_retention_minutes=1) as client:
+        for group in ("broken", "other"):
+            await client.commit(("t", 0, 5), group=group)
+        expired = Offsets.expired
+
+        def picky(self, group, *arguments):
+            if group.group_id == "broken":
+                raise ValueError("what is this?")
+            return expired(self, group, *arguments)
+
+        monkeypatch.setattr(Offsets, "expired", picky)
+        clock.advance(61)
+        with capture_logs() as logs:
+            client.broker.groups.expire_offsets()
+            client.broker.groups.expire_offsets()
+        assert [entry["name"] for entry in logs if entry["event"] == "set aside"] == ["broken"]
+        assert await client.committed("other") == {}
+        assert await client.committed("broken") == {("t", 0): 5}
+
+
+async def test_a_group_whose_timer_fails_is_set_aside(tmp_path, monkeypatch):
+    async with coordinating(tmp_path) as client:
+        monkeypatch.setattr(Membership, "_complete", lambda self, group: 1 // 0)
+        with capture_logs() as logs:
+            client.send(ApiKey.JOIN_GROUP, groups.join_group("g"), 3)  # the initial delay is over at once
+            await until(lambda: ("group", "g") in client.broker.set_aside)
+        assert [entry["name"] for entry in logs if entry["event"] == "set aside"] == ["g"]

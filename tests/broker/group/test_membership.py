@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.group.membership import NEW_MEMBER_JOIN_TIMEOUT_MS
-from protocol.errors import ErrorCode
+from barnabas.broker.group.membership import NEW_MEMBER_JOIN_TIMEOUT_MS
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.group.harness import GROUP, Coordinator
 
 
@@ -74,7 +74,7 @@ def test_the_initial_delay_waits_for_more_members_as_long_as_some_come():
     coordinator.timers.advance(2000)
     assert first.message is None
     second = coordinator.join()
-    coordinator.timers.advance(1000)  # the delay is over, but somebody came meanwhile
+    coordinator.timers.advance(1000)  # the delay is over, but another member joined meanwhile
     assert second.message is None
     coordinator.timers.advance(3000)
     assert first.message.generation_id == second.message.generation_id == 1
@@ -98,9 +98,10 @@ def test_the_initial_delay_is_never_longer_than_the_rebalance_timeout():
         ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"protocols": ()}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": (("range", b"1"), ("range", b"2"))}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-def test_what_nobody_may_join_with(coordinator, fields, error):
+def test_joins_that_are_refused(coordinator, fields, error):
     assert coordinator.join(**fields).error == error
 
 
@@ -115,6 +116,14 @@ def test_whoever_cannot_be_assigned_with_the_others_is_refused(coordinator, fiel
     assert coordinator.state == "Stable"
 
 
+def test_a_member_that_names_a_protocol_twice_leaves_a_healthy_group_alone(coordinator):
+    (member,) = coordinator.stable_with(1)
+    twice = (("range", b"1"), ("range", b"1"))
+    assert coordinator.join(protocols=twice).error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert coordinator.join(member, protocols=twice).error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert coordinator.state == "Stable"
+
+
 def test_the_protocol_is_voted_on_among_those_that_all_have(coordinator):
     coordinator.join(protocols=(("sticky", b""), ("range", b"")))
     first = next(iter(coordinator.group.members))
@@ -124,7 +133,7 @@ def test_the_protocol_is_voted_on_among_those_that_all_have(coordinator):
     assert second.message.protocol_name == "range"
 
 
-def test_a_full_group_takes_nobody_more_but_keeps_its_members():
+def test_a_full_group_refuses_new_members_and_keeps_its_own():
     coordinator = Coordinator(group_max_size=2)
     members = coordinator.stable_with(2)
     assert coordinator.join().error == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -230,7 +239,7 @@ def test_a_sync_during_the_next_rebalance(coordinator):
     assert coordinator.sync(members[0], 1).error == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_an_assignment_that_cannot_be_stored_is_handed_to_nobody(coordinator):
+def test_an_assignment_that_cannot_be_stored_is_not_handed_out(coordinator):
     leader, follower = coordinator.stable_with(2)
     coordinator.join(leader)
     generation = coordinator.join(follower).message.generation_id
@@ -447,7 +456,7 @@ def test_a_static_member_that_came_back_is_there_under_its_new_id_after_a_restar
     assert again.sync(back.member_id, back.generation_id, instance="i").message.assignment == b"a0"
 
 
-def test_a_group_that_took_nobody_yet_is_there_after_a_restart(coordinator):
+def test_a_group_that_has_had_no_members_yet_survives_a_restart(coordinator):
     assert coordinator.join(protocols=()).error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     again = coordinator.reloaded()
     assert (again.state, again.group.generation) == ("Empty", 0)

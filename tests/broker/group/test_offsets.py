@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.coordinator.decision import Decision
-from broker.group.objections import objection_to_commit
-from broker.group.records import CommittedOffset
-from protocol.errors import ErrorCode
+from barnabas.broker.coordinator.result import CoordinatorResult
+from barnabas.broker.group.objections import objection_to_commit
+from barnabas.broker.group.records import CommittedOffset
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.group.harness import GROUP, Coordinator
 
 DAY_MS = 86_400_000
@@ -95,7 +95,8 @@ def test_a_dead_group_sends_its_clients_to_look_for_the_coordinator(coordinator)
 
 
 def expire(coordinator, kept_ms=7 * DAY_MS):
-    coordinator.carry_out(Decision(coordinator.shard.expire(kept_ms)))
+    for group_id in list(coordinator.shard.groups):
+        coordinator.carry_out(CoordinatorResult(coordinator.shard.expire(group_id, kept_ms)))
 
 
 def test_offsets_of_a_group_with_members_stay(coordinator):
@@ -160,7 +161,7 @@ def test_an_older_client_may_say_itself_how_long_its_offsets_are_kept(coordinato
 def test_offsets_of_a_deleted_topic_go_with_it(coordinator):
     commit(coordinator, {("t", 0): 5, ("u", 0): 6})
     commit(coordinator, {("t", 0): 7}, group_id="other")
-    coordinator.carry_out(Decision(coordinator.shard.forget_topics({"t"})))
+    coordinator.carry_out(CoordinatorResult(coordinator.shard.forget_topics({"t"})))
     assert offsets(coordinator) == {("u", 0): 6}
     assert offsets(coordinator, "other") == {}
     assert offsets(coordinator.reloaded(), "other") == {}

@@ -1,9 +1,9 @@
-"""broker.group.pending_offsets, by way of the offsets that they are to become."""
+"""barnabas.broker.group.pending_offsets, by way of the offsets that they are to become."""
 
 import pytest
 
-from broker.group.offsets import Offsets
-from broker.group.records import CommittedOffset
+from barnabas.broker.group.offsets import Offsets
+from barnabas.broker.group.records import CommittedOffset
 
 GROUP = "g"
 PLACE = ("t", 0)

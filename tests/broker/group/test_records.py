@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.group.records import CommittedOffset, offset_record, read_key, read_offset
-from broker.group.shard import read_record
-from protocol.errors import ProtocolError
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.records import CommittedOffset, offset_record, read_key, read_offset
+from barnabas.broker.group.shard import read_record
+from barnabas.protocol.errors import ProtocolError
 
 TOPIC_ID = bytes(range(16))
 

@@ -2,7 +2,12 @@
 
 import pytest
 
-from protocol.errors import ErrorCode
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.records import group_key
+from barnabas.broker.group.shard import listing
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.group_records import GroupMetadataValue, MemberMetadata
 from tests.broker.group.harness import GROUP, Coordinator
 from tests.broker.group.test_offsets import commit, offsets, subscription
 
@@ -13,7 +18,8 @@ def coordinator():
 
 
 def listed(coordinator):
-    return [(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in coordinator.shard.list_groups()]
+    groups = map(listing, coordinator.shard.groups.values())
+    return [(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in groups]
 
 
 def delete(coordinator, group_id=GROUP):
@@ -40,7 +46,7 @@ def test_a_stable_group_is_described_with_subscriptions_and_assignments(coordina
     assert {m.member_metadata for m in described.members} == {b"t"}
 
 
-def test_while_a_group_rebalances_no_protocol_and_no_subscriptions_are_told(coordinator):
+def test_while_a_group_rebalances_its_protocol_and_subscriptions_are_left_out(coordinator):
     coordinator.stable_with(1)
     coordinator.join()
     described = coordinator.shard.describe(GROUP)
@@ -101,3 +107,15 @@ def test_offsets_of_a_group_of_another_kind_are_deleted_only_when_it_is_empty(co
 
 def test_offsets_of_an_unknown_group_cannot_be_deleted(coordinator):
     assert coordinator.shard.delete_offsets(GROUP, [("t", 0)])[0] == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_whose_record_names_a_leader_that_is_not_a_member_or_a_member_twice(coordinator):
+    member = MemberMetadata(
+        member_id="m", client_id="", client_host="", session_timeout=10_000, subscription=b"t", assignment=b""
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol="range", leader="nobody", members=[member, member]
+    )
+    coordinator = Coordinator([CoordinatorRecord(group_key(GROUP), b"\0\3" + encode(value, 3))])
+    assert coordinator.state == "Stable"
+    assert coordinator.join("m", protocols=(("range", b"other"),)).message.leader == "m"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests import groups, lookup
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import Client, connected, frame
-from tests.support import group_requests as requests
-from tests.support.group_requests import VERSIONS
+from tests.support.group_versions import VERSIONS
 from tests.support.running_broker import create_topic, running
-
-BY_PROTOCOL = {"protocol_type": "consumer", "protocol_name": "range"}
 
 
 class GroupClient:
@@ -33,35 +31,37 @@ class GroupClient:
         return await self.answer(key, version)
 
     async def find_coordinator(self):
-        (found,) = (await self.ask(ApiKey.FIND_COORDINATOR, requests.find_coordinator(6, "g"))).coordinators
+        (found,) = (await self.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(6, "g"))).coordinators
         return found.error_code
 
     async def join(self, member="", group="g", **fields):
         """Join, and again with the id if one is given first; the answer."""
-        answer = await self.ask(ApiKey.JOIN_GROUP, requests.join(group, member, **fields))
+        answer = await self.ask(ApiKey.JOIN_GROUP, groups.join_group(group, member, **fields))
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            answer = await self.ask(ApiKey.JOIN_GROUP, requests.join(group, answer.member_id, **fields))
+            answer = await self.ask(ApiKey.JOIN_GROUP, groups.join_group(group, answer.member_id, **fields))
         return answer
 
     async def stable(self, group="g", assignment=b"everything", **fields):
         """Be the only member of a stable group; the member's id."""
         member = (await self.join(group=group, **fields)).member_id
-        protocol = {**BY_PROTOCOL, "protocol_type": fields.get("protocol_type", "consumer")}
-        answer = await self.ask(ApiKey.SYNC_GROUP, requests.sync(group, member, 1, {member: assignment}, **protocol))
+        protocol = {**groups.BY_RANGE, "protocol_type": fields.get("protocol_type", "consumer")}
+        answer = await self.ask(
+            ApiKey.SYNC_GROUP, groups.sync_group(group, member, 1, {member: assignment}, **protocol)
+        )
         assert answer.error_code == ErrorCode.NONE
         return member
 
     async def leave(self, member, group="g"):
-        await self.ask(ApiKey.LEAVE_GROUP, requests.leave(5, group, member))
+        await self.ask(ApiKey.LEAVE_GROUP, groups.leave_group(5, group, member))
 
     async def commit(self, *offsets, group="g", version=9, **fields):
         """Commit (topic, partition, offset); the errors, partition by partition."""
-        answer = await self.ask(ApiKey.OFFSET_COMMIT, requests.commit(group, *offsets, **fields), version)
+        answer = await self.ask(ApiKey.OFFSET_COMMIT, groups.offset_commit(group, *offsets, **fields), version)
         return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 
     async def committed(self, group="g"):
         """All offsets of a group, or the error."""
-        answer = await self.ask(ApiKey.OFFSET_FETCH, requests.fetch_offsets(9, {group: None}), 9)
+        answer = await self.ask(ApiKey.OFFSET_FETCH, groups.offset_fetch(9, {group: None}), 9)
         (found,) = answer.groups
         if found.error_code:
             return ErrorCode(found.error_code)

@@ -1,8 +1,8 @@
-"""AddOffsetsToTxn, as a client sees it that speaks to a real broker over a socket."""
+"""AddOffsetsToTxn, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.client import coordinating
 
 
@@ -14,7 +14,7 @@ async def client(tmp_path):
 
 @pytest.mark.parametrize("version", range(5))
 async def test_every_version_adds_the_partition_of_the_group(client, version):
-    """Before the topic is there, too: it will have as many partitions as the setting says."""
+    """Also before the topic exists: it will have as many partitions as the setting says."""
     _, *producer = await client.init()
     assert await client.add_offsets(producer, "test-group", version=version) == ErrorCode.NONE
     (found,) = await client.describe()

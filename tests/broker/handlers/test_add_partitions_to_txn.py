@@ -1,9 +1,9 @@
-"""AddPartitionsToTxn, as a client sees it that speaks to a real broker over a socket."""
+"""AddPartitionsToTxn, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.client import ID, add_request, coordinating
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -54,9 +54,13 @@ async def test_an_id_that_is_unknown_or_empty_or_of_another_producer(client):
 
 async def test_a_client_may_not_add_the_brokers_own_topics(client):
     _, *producer = await client.init()
-    state = ("__transaction_state", 0)
-    assert await client.add(producer, state, version=3) == {state: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    assert await client.add(producer, state, version=4) == {state: ErrorCode.NONE}  # but a broker may
+    offsets, state = ("__consumer_offsets", 0), ("__transaction_state", 0)
+    await client.broker.groups.ensure_topic()
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert await client.add(producer, offsets, version=3) == {offsets: refused}
+    assert await client.add(producer, offsets, version=4) == {offsets: ErrorCode.NONE}
+    for version in (3, 4):  # not even a broker may: the end of such a transaction would be written to this topic
+        assert await client.add(producer, state, version=version) == {state: refused}
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -79,7 +83,7 @@ async def test_several_transactions_in_one_request(client, version):
         (ID, orders, [T0], False),
         ("unknown", orders, [T0], False),
         ("other", other, [T0, ("t", 9)], False),
-        (ID, orders, [T0, T1], True),
+        (ID, orders, [T1], True),
     )
     answer = await client.ask(ApiKey.ADD_PARTITIONS_TO_TXN, request, version)
     assert answer.error_code == ErrorCode.NONE
@@ -90,11 +94,11 @@ async def test_several_transactions_in_one_request(client, version):
         (ID, [ErrorCode.NONE]),
         ("unknown", [ErrorCode.INVALID_PRODUCER_ID_MAPPING]),
         ("other", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
-        (ID, [ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE]),  # asked for before it was added
+        (ID, [ErrorCode.TRANSACTION_ABORTABLE]),
     ]
 
 
 @pytest.mark.parametrize("version", [4, 5])
-async def test_no_transactions_are_no_work(client, version):
+async def test_without_transactions_there_is_nothing_to_do(client, version):
     answer = await client.ask(ApiKey.ADD_PARTITIONS_TO_TXN, add_request(version), version)
     assert answer.results_by_transaction == []

@@ -1,9 +1,9 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.admin import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, alter_configs
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, replace
 from tests.support.running_broker import create_topic, partition, running
 
 
@@ -16,7 +16,7 @@ async def test_every_version_replaces_a_topics_settings(tmp_path):
         for version in range(3):
             name = f"t{version}"
             await create_topic(broker, name, flush_ms=5, retention_ms=1000)
-            request = replace((TOPIC, name, [("retention.ms", "2000"), ("segment.bytes", "2097152")]))
+            request = alter_configs((TOPIC, name, [("retention.ms", "2000"), ("segment.bytes", "2097152")]))
             answer = await client.ask(ApiKey.ALTER_CONFIGS, request, version)
             (result,) = answer.responses
             assert (result.resource_type, result.resource_name) == (TOPIC, name)
@@ -34,7 +34,7 @@ async def test_a_brokers_settings_are_replaced(tmp_path):
             ([("message.max.bytes", "2000")], (2**63 - 1, 2000)),
             ([], (2**63 - 1, 1048588)),
         ):
-            answer = await client.ask(ApiKey.ALTER_CONFIGS, replace((BROKER, "7", configs)), 2)
+            answer = await client.ask(ApiKey.ALTER_CONFIGS, alter_configs((BROKER, "7", configs)), 2)
             assert codes(answer) == [("7", ErrorCode.NONE)]
             config = partition(broker, "t").log.config
             assert (config.flush_ms, config.max_message_bytes) == held
@@ -43,7 +43,7 @@ async def test_a_brokers_settings_are_replaced(tmp_path):
 async def test_validating_changes_nothing(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", retention_ms=1000)
-        request = replace((TOPIC, "t", [("retention.ms", "2000")]), (BROKER, "0", [("message.max.bytes", "1")]))
+        request = alter_configs((TOPIC, "t", [("retention.ms", "2000")]), (BROKER, "0", [("message.max.bytes", "1")]))
         request.validate_only = True
         answer = await client.ask(ApiKey.ALTER_CONFIGS, request, 2)
         assert codes(answer) == [("t", ErrorCode.NONE), ("0", ErrorCode.NONE)]
@@ -77,7 +77,7 @@ async def test_what_is_refused(tmp_path, resource, configs, error):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", flush_ms=5)
         await create_topic(broker, "other")
-        request = replace((*resource, configs), (TOPIC, "other", [("retention.ms", "1")]))
+        request = alter_configs((*resource, configs), (TOPIC, "other", [("retention.ms", "1")]))
         answer = await client.ask(ApiKey.ALTER_CONFIGS, request, 2)
         assert codes(answer) == [(resource[1], error), ("other", ErrorCode.NONE)]
         assert answer.responses[0].error_message
@@ -88,7 +88,7 @@ async def test_what_is_refused(tmp_path, resource, configs, error):
 async def test_a_resource_that_is_named_twice_stays_as_it_is(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", flush_ms=5)
-        request = replace((TOPIC, "t", [("flush.ms", "6")]), (TOPIC, "t", [("flush.ms", "7")]))
+        request = alter_configs((TOPIC, "t", [("flush.ms", "6")]), (TOPIC, "t", [("flush.ms", "7")]))
         answer = await client.ask(ApiKey.ALTER_CONFIGS, request, 2)
         assert codes(answer) == [("t", ErrorCode.INVALID_REQUEST)] * 2
         assert broker.cluster.topics["t"].configs == {"flush.ms": "5"}

@@ -1,8 +1,8 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from tests.broker.server.harness import connected
 from tests.support.running_broker import running
 
@@ -14,14 +14,14 @@ async def test_every_version_names_what_the_broker_serves(tmp_path, version):
         answer = await client.ask(ApiKey.API_VERSIONS, request, version)
         assert answer.error_code == ErrorCode.NONE
         rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
-        assert rows.keys() == broker.server.dispatcher.apis.keys()
+        assert rows.keys() == {key for key, api in broker.server.dispatcher.apis.items() if not api.between_brokers}
         assert rows[ApiKey.API_VERSIONS] == (0, 4)
         assert rows[ApiKey.METADATA] == (0, 13)
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_from_version_3_the_features_are_told(tmp_path, version):
-    """By transaction.version a client knows which way of transactions to go."""
+async def test_from_version_3_the_answer_has_the_features(tmp_path, version):
+    """By transaction.version, a client knows which transaction protocol to use."""
     async with running(tmp_path) as broker, connected(broker.server) as client:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         answer = await client.ask(ApiKey.API_VERSIONS, request, version)
@@ -33,6 +33,16 @@ async def test_from_version_3_the_features_are_told(tmp_path, version):
             [("transaction.version", 2, 2)] * told
         )
         assert answer.finalized_features_epoch == (0 if told else -1)
+
+
+async def test_beside_kafka_3_9_transactions_are_those_of_before_kip_890(tmp_path):
+    settings = {"inter_broker_protocol_version": "3.9"}
+    async with running(tmp_path, **settings) as broker, connected(broker.server) as client:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+        answer = await client.ask(ApiKey.API_VERSIONS, request, 3)
+        assert (answer.supported_features, answer.finalized_features) == ([], [])
+        highest = {row.api_key: row.max_version for row in answer.api_keys}
+        assert (highest[ApiKey.PRODUCE], highest[ApiKey.END_TXN], highest[ApiKey.TXN_OFFSET_COMMIT]) == (11, 4, 4)
 
 
 async def test_produce_is_named_from_version_0_although_it_is_taken_from_3(tmp_path):

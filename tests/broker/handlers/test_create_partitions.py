@@ -1,7 +1,7 @@
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.admin import create_partitions
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import grow
 from tests.support.running_broker import create_topic, partition, running
 
 
@@ -14,7 +14,7 @@ async def test_every_version_gives_a_topic_more_partitions(tmp_path):
         topic_id = await create_topic(broker, "t", partitions=1, retention_ms=1000)
         first = partition(broker, "t")
         for version in range(4):
-            answer = await client.ask(ApiKey.CREATE_PARTITIONS, grow(("t", version + 2, None)), version)
+            answer = await client.ask(ApiKey.CREATE_PARTITIONS, create_partitions(("t", version + 2, None)), version)
             assert codes(answer) == {"t": ErrorCode.NONE}
             assert len(broker.cluster.topics["t"].partitions) == version + 2
             assert partition(broker, "t", version + 1).log.config.retention_ms == 1000
@@ -29,7 +29,7 @@ async def test_what_cannot_be(tmp_path):
             await create_topic(broker, name, partitions=2)
         answer = await client.ask(
             ApiKey.CREATE_PARTITIONS,
-            grow(
+            create_partitions(
                 ("same", 2, None),
                 ("less", 1, None),
                 ("odd", 3, [[8]]),
@@ -57,9 +57,9 @@ async def test_what_cannot_be(tmp_path):
 async def test_validating_and_no_time_change_nothing(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
-        answer = await client.ask(ApiKey.CREATE_PARTITIONS, grow(("t", 3, None), validate_only=True), 3)
+        answer = await client.ask(ApiKey.CREATE_PARTITIONS, create_partitions(("t", 3, None), validate_only=True), 3)
         assert codes(answer) == {"t": ErrorCode.NONE}
-        answer = await client.ask(ApiKey.CREATE_PARTITIONS, grow(("t", 3, None), timeout_ms=0), 3)
+        answer = await client.ask(ApiKey.CREATE_PARTITIONS, create_partitions(("t", 3, None), timeout_ms=0), 3)
         assert codes(answer) == {"t": ErrorCode.REQUEST_TIMED_OUT}
         assert len(broker.cluster.topics["t"].partitions) == 1
 
@@ -67,5 +67,5 @@ async def test_validating_and_no_time_change_nothing(tmp_path):
 async def test_many_new_partitions_are_there_when_the_answer_comes(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
-        await client.ask(ApiKey.CREATE_PARTITIONS, grow(("t", 100, None)), 3)
+        await client.ask(ApiKey.CREATE_PARTITIONS, create_partitions(("t", 100, None)), 3)
         assert broker.replicas.find("t", 99) is not None

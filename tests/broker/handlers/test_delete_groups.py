@@ -1,12 +1,12 @@
-"""DeleteGroups, as a client sees it that speaks to a real broker over a socket."""
+"""DeleteGroups, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.client.requests.groups import delete_groups
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS
+from tests.support.group_versions import VERSIONS
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ async def client(tmp_path):
 
 
 async def ask(client, *groups, version=2):
-    answer = await client.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=list(groups)), version)
+    answer = await client.ask(ApiKey.DELETE_GROUPS, delete_groups(*groups), version)
     return {result.group_id: result.error_code for result in answer.results}
 
 
@@ -45,5 +45,5 @@ async def test_several_are_deleted_each_by_itself(client):
     }
 
 
-async def test_no_groups_are_no_work(client):
+async def test_without_groups_there_is_nothing_to_do(client):
     assert await ask(client) == {}

@@ -1,8 +1,8 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from tests.broker.server.harness import connected
 from tests.support.running_broker import running
 

@@ -1,18 +1,18 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from tests.broker.server.harness import connected
-from tests.support.admin_requests import (
+from barnabas.client.requests.admin import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
     GROUP,
     SET,
     TOPIC,
-    alter,
-    describe,
+    describe_configs,
+    incremental_alter_configs,
 )
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from tests.broker.server.harness import connected
 from tests.support.running_broker import create_topic, running
 
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, STATIC_BROKER, DEFAULT = range(1, 6)
@@ -20,7 +20,7 @@ LONG, LIST, PASSWORD = 5, 7, 9
 
 
 async def ask(client, *resources, version=4, **options):
-    return (await client.ask(ApiKey.DESCRIBE_CONFIGS, describe(*resources, **options), version)).results
+    return (await client.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs(*resources, **options), version)).results
 
 
 async def test_every_version_describes_a_topic(tmp_path):
@@ -40,7 +40,7 @@ async def test_every_version_describes_a_topic(tmp_path):
             assert bool(retention.documentation) == (version >= 3)
 
 
-async def test_only_what_is_asked_for_is_told(tmp_path):
+async def test_only_what_is_asked_for_is_answered(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         some, none, every = await ask(
@@ -58,7 +58,7 @@ async def test_a_broker_tells_where_its_settings_come_from(tmp_path):
     async with running(tmp_path, **settings) as broker, connected(broker.server) as client:
         everywhere = (BROKER, "", [(SET, "log.retention.ms", "1000"), (SET, "log.segment.bytes", "3000000")])
         here = (BROKER, "7", [(SET, "log.retention.ms", "2000")])
-        await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, alter(everywhere, here), 1)
+        await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs(everywhere, here), 1)
         names = ["log.retention.ms", "log.segment.bytes", "num.partitions", "log.retention.bytes"]
         mine, ours = await ask(client, (BROKER, "7", names), (BROKER, ""), synonyms=True)
         told = {config.name: (config.value, config.config_source, config.read_only) for config in mine.configs}

@@ -1,13 +1,15 @@
-"""DescribeGroups, as a client sees it that speaks to a real broker over a socket."""
+"""DescribeGroups, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.broker.security.authorizer import EVERYTHING, NOT_ASKED
+from barnabas.client.requests.groups import subscription
+from barnabas.protocol.acls import ResourceType
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS, subscription
+from tests.support.group_versions import VERSIONS
 
 
 @pytest.fixture
@@ -53,7 +55,9 @@ async def test_several_are_described_each_by_itself(client):
 
 
 @pytest.mark.parametrize("version", range(3, 7))
-async def test_what_the_client_may_do_is_told_if_it_asks(client, version):
+async def test_authorized_operations_are_returned_if_asked_for(client, version):
     await client.commit(("t", 0, 1))
-    assert (await ask(client, version, "g", operations=True))[0].authorized_operations == GROUP_OPERATIONS
+    assert (await ask(client, version, "g", operations=True))[0].authorized_operations == EVERYTHING.operations(
+        ResourceType.GROUP
+    )
     assert (await ask(client, version, "g"))[0].authorized_operations == NOT_ASKED

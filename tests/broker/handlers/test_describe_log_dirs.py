@@ -1,10 +1,11 @@
 import shutil
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.admin import describe_log_dirs
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import log_dirs
-from tests.support.requests import batch, produce
+from tests.support.batches import batch
 from tests.support.running_broker import create_topic, running
 
 
@@ -18,7 +19,7 @@ async def test_every_version_describes_the_data_directory(tmp_path):
         records = batch(b"x" * 100)
         await client.ask(ApiKey.PRODUCE, produce(("t", 1, records)), 9)
         for version in range(1, 6):
-            answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, log_dirs(every=True), version)
+            answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs(every=True), version)
             assert answer.error_code == ErrorCode.NONE
             (result,) = answer.results
             assert (result.error_code, result.log_dir, result.is_cordoned) == (ErrorCode.NONE, str(tmp_path), False)
@@ -29,14 +30,14 @@ async def test_every_version_describes_the_data_directory(tmp_path):
             assert (0 < result.usable_bytes <= disk.total) == (version >= 4)
 
 
-async def test_only_what_is_asked_for_and_there_is_told(tmp_path):
+async def test_only_what_is_asked_for_and_exists_is_answered(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", partitions=3)
         await create_topic(broker, "u")
-        request = log_dirs(("t", [2, 0, 2, 7]), ("unknown", [0]), ("t", [0]))
+        request = describe_log_dirs(("t", [2, 0, 2, 7]), ("unknown", [0]), ("t", [0]))
         (result,) = (await client.ask(ApiKey.DESCRIBE_LOG_DIRS, request, 5)).results
         assert [(topic.name, [p.partition_index for p in topic.partitions]) for topic in result.topics] == [
             ("t", [2, 0])
         ]
-        (result,) = (await client.ask(ApiKey.DESCRIBE_LOG_DIRS, log_dirs(), 5)).results
+        (result,) = (await client.ask(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs(), 5)).results
         assert result.topics == []

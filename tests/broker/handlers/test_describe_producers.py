@@ -1,9 +1,10 @@
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.admin import describe_producers
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import producers
-from tests.support.requests import batch, produce
-from tests.support.running_broker import create_topic, running
+from tests.support.batches import batch
+from tests.support.running_broker import create_topic, partition, running
 
 
 async def test_producers_and_their_transactions(tmp_path):
@@ -15,7 +16,7 @@ async def test_producers_and_their_transactions(tmp_path):
         transactional = batch(b"3", producer_id=8, producer_epoch=0, base_sequence=0, transactional=True)
         await client.ask(ApiKey.PRODUCE, produce(("t", 1, idempotent)), 9)
         await client.ask(ApiKey.PRODUCE, produce(("t", 1, transactional), transactional_id="id"), 9)
-        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, producers(("t", [0, 1])), 0)).topics
+        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("t", [0, 1])), 0)).topics
         nobody, two = topic.partitions
         assert (nobody.error_code, nobody.active_producers) == (ErrorCode.NONE, [])
         told = {
@@ -28,7 +29,7 @@ async def test_producers_and_their_transactions(tmp_path):
 async def test_partitions_that_are_not_there(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
-        request = producers(("t", [1, -1]), ("unknown", [0]), ("a b", [0]))
+        request = describe_producers(("t", [1, -1]), ("unknown", [0]), ("a b", [0]))
         answer = await client.ask(ApiKey.DESCRIBE_PRODUCERS, request, 0)
         codes = [(topic.name, p.partition_index, p.error_code) for topic in answer.topics for p in topic.partitions]
         assert codes == [
@@ -37,3 +38,11 @@ async def test_partitions_that_are_not_there(tmp_path):
             ("unknown", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ("a b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ]
+
+
+async def test_only_the_leader_tells(tmp_path):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        partition(broker).follow(9, 1)
+        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("t", [0])), 0)).topics
+        assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,9 +1,9 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.admin import describe_topic_partitions
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import page
 from tests.support.running_broker import create_topic, running
 
 # Read, Write, Create, Delete, Alter, Describe, DescribeConfigs, AlterConfigs
@@ -19,7 +19,7 @@ def cursor(answer):
 
 
 async def ask(client, *topics, **options):
-    return await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page(*topics, **options), 0)
+    return await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions(*topics, **options), 0)
 
 
 async def test_topics_come_in_order_with_all_there_is_to_know(tmp_path):

@@ -1,8 +1,8 @@
-"""DescribeTransactions, as a client sees it that speaks to a real broker over a socket."""
+"""DescribeTransactions, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.client import coordinating
 from tests.support.manual_clock import ManualClock
 
@@ -26,6 +26,12 @@ async def test_an_id_without_a_transaction(client):
     await client.init()
     (found,) = await client.describe("orders")
     assert (found.transaction_state, found.transaction_start_time_ms, found.topics) == ("Empty", -1, [])
+
+
+async def test_an_id_that_is_named_twice_is_described_twice(client):
+    """As by Apache Kafka, which tests/integration/transactions compares."""
+    found = await client.describe("orders", "orders")
+    assert [each.transactional_id for each in found] == ["orders", "orders"]
 
 
 async def test_several_are_described_each_by_itself(client):

@@ -1,9 +1,9 @@
-"""EndTxn, as a client sees it that speaks to a real broker over a socket."""
+"""EndTxn, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from broker.transaction.records import transaction_record
-from protocol.errors import ErrorCode
+from barnabas.broker.transaction.records import transaction_record
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.client import ID, coordinating
 
 

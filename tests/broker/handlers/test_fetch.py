@@ -1,20 +1,25 @@
-"""Fetch, as a client sees it that speaks to a real broker over a socket, on a clock that the test moves."""
+"""Fetch, as seen by a client of a real broker over a socket, on a clock that the test moves."""
 
 import asyncio
+import os
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import ForgottenTopic, ReplicaState
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.producer_state import AppendOrigin
+from barnabas.broker.testing.settling import settle
+from barnabas.client.requests.data import fetch, produce
+from barnabas.client.requests.topics import topic_field
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import ForgottenTopic, ReplicaState
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.producer_state import AppendOrigin
 from tests.broker.server.harness import connected, frame
 from tests.storage.support import records_in, values_of
+from tests.support.batches import batch
 from tests.support.manual_clock import ManualClock
-from tests.support.requests import batch, fetch, named, produce
-from tests.support.running_broker import create_topic, delete_topic, partition, running
+from tests.support.running_broker import cluster_of, create_topic, delete_topic, partition, running
 
 VERSION = 12
 VERSIONS = range(4, 19)
@@ -119,6 +124,33 @@ class TestReading:
             (answer,) = await ask(client, ("t", index, 0))
             # All but the leader's epoch, which the leader sets.
             assert bytes(answer.records)[:12] + bytes(answer.records)[16:] == sent[:12] + sent[16:]
+
+
+class TestDamage:
+    async def test_an_index_that_points_nowhere_is_rebuilt(self, broker, client):
+        await create_topic(broker)
+        await append(broker, batch(b"a", b"b"))
+        partition(broker).log.segments.active.offset_index.append(0, -8)
+        (answer,) = await ask(client, ("t", 0, 1))
+        assert values(answer) == [b"a", b"b"]
+
+    async def test_a_log_that_was_overwritten_costs_its_partition_only(self, broker, client):
+        await create_topic(broker, "t", partitions=2)
+        await append(broker, batch(b"a", b"b"))
+        await append(broker, batch(b"c"), index=1)
+        os.pwrite(partition(broker).log.segments.active.handle.fd, bytes(61), 0)
+        answers = await ask(client, ("t", 0, 1), ("t", 1, 0))
+        assert [answer.error_code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+        assert values(answers[1]) == [b"c"]
+
+    async def test_an_index_of_aborted_transactions_in_a_format_that_does_not_exist(self, broker, client):
+        await create_topic(broker)
+        await append(broker, batch(b"a"))
+        index = partition(broker).log.segments.active.transaction_index
+        index.append(AbortedTransaction(1, 0, 0, 1))
+        index._grow()[1] = 9
+        (answer,) = await ask(client, ("t", 0, 0), isolation_level=READ_COMMITTED)
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class TestOffsets:
@@ -261,7 +293,7 @@ class TestWaiting:
         (answer,) = await ask(client, ("t", 0, 0), max_wait_ms=LONG, min_bytes=1000, max_bytes=len(batch(b"0")))
         assert values(answer) == [b"0"]
 
-    async def test_an_error_is_told_at_once(self, broker, client):
+    async def test_an_error_is_reported_at_once(self, broker, client):
         await create_topic(broker)
         assert await errors(client, ("t", 0, 0), ("t", 0, 9), max_wait_ms=LONG) == [ErrorCode.OFFSET_OUT_OF_RANGE]
         assert await errors(client, ("t", 0, 0), ("unknown", 0, 0), max_wait_ms=LONG) == [
@@ -309,20 +341,20 @@ class TestWaiting:
 class TestLeaderEpochs:
     async def test_of_the_leader(self, broker, client):
         await create_topic(broker)
-        partition(broker).lead(3, 1, 1)
+        partition(broker).lead(3)
         for epoch, error in (
             (-1, ErrorCode.NONE),
             (3, ErrorCode.NONE),
             (2, ErrorCode.FENCED_LEADER_EPOCH),
             (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
         ):
-            assert await errors(client, ("t", 0, 0), partition={"current_leader_epoch": epoch}) == [error]
+            assert await errors(client, ("t", 0, 0), partition_fields={"current_leader_epoch": epoch}) == [error]
 
-    async def test_who_believes_in_an_older_leader_is_told_the_present_one(self, broker, client):
+    async def test_a_client_with_an_older_leader_learns_the_present_one(self, broker, client):
         topic_id = await create_topic(broker)
-        partition(broker).lead(2, 1, 1)
+        partition(broker).lead(2)
         for version in (15, 16, 18):
-            request = fetch((topic_id, 0, 0), partition={"current_leader_epoch": 1})
+            request = fetch((topic_id, 0, 0), partition_fields={"current_leader_epoch": 1})
             response = await client.ask(ApiKey.FETCH, request, version)
             (answer,) = partitions_of(response)
             assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
@@ -341,20 +373,22 @@ class TestLeaderEpochs:
         ):
             assert await errors(client, (name, 0, 0), version=version, **fields) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
-    async def test_an_isolation_level_that_nobody_knows_reads_nothing(self, broker, client):
+    async def test_an_unknown_isolation_level_reads_nothing(self, broker, client):
         await create_topic(broker)
         assert await errors(client, ("t", 0, 0), isolation_level=2) == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
-    async def test_a_reader_whose_log_went_another_way_is_told_from_where(self, broker, client):
+    async def test_a_reader_with_a_diverging_log_learns_where_it_diverged(self, broker, client):
         await create_topic(broker)
         await append(broker, batch(b"a", b"b"))
-        partition(broker).lead(2, 1, 1)
+        partition(broker).lead(2)
         await append(broker, batch(b"c"))
         for offset, epoch in ((2, 0), (3, 2), (0, 0)):
-            (answer,) = await ask(client, ("t", 0, offset), partition={"last_fetched_epoch": epoch})
+            (answer,) = await ask(client, ("t", 0, offset), partition_fields={"last_fetched_epoch": epoch})
             assert (answer.error_code, answer.diverging_epoch) == (ErrorCode.NONE, None)
         for offset, epoch, diverging in ((3, 0, (0, 2)), (1, 1, (0, 2)), (4, 2, (2, 3))):
-            (answer,) = await ask(client, ("t", 0, offset), partition={"last_fetched_epoch": epoch}, max_wait_ms=LONG)
+            (answer,) = await ask(
+                client, ("t", 0, offset), partition_fields={"last_fetched_epoch": epoch}, max_wait_ms=LONG
+            )
             assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
             assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == diverging
 
@@ -378,7 +412,7 @@ class TestIsolation:
         )
         self.append_now(broker, memoryview(marker))
 
-    async def test_what_is_not_committed_is_seen_only_by_those_who_want_to(self, broker, client):
+    async def test_uncommitted_records_are_seen_only_on_request(self, broker, client):
         await create_topic(broker)
         await append(broker, batch(b"before"))
         self.append_now(broker, self.transactional(0, b"in it"))
@@ -410,7 +444,7 @@ class TestIsolation:
         (answer,) = await ask(client, ("t", 0, 0))
         assert answer.aborted_transactions is None
 
-    async def test_the_end_of_a_transaction_wakes_who_waits_for_it(self, broker, client, clock):
+    async def test_the_end_of_a_transaction_wakes_its_waiters(self, broker, client, clock):
         await create_topic(broker)
         inside = [self.transactional(n, bytes(100)) for n in range(5)]
         enough = sum(map(len, inside))
@@ -451,7 +485,7 @@ class TestSessions:
         return await client.ask(ApiKey.FETCH, request, version)
 
     @pytest.mark.parametrize("version", [7, 12, 13, 18])
-    async def test_only_news_are_told(self, broker, client, version):
+    async def test_only_changes_are_reported(self, broker, client, version):
         topic_id = await create_topic(broker, "t", partitions=3)
         name = topic_id if version >= 13 else "t"
         begun = await self.ask(client, (name, 0, 0), (name, 1, 0), epoch=0, version=version)
@@ -469,7 +503,7 @@ class TestSessions:
         assert await go_on((name, 1, 1), epoch=3) == {}
         await append(broker, batch(b"b"), index=2)
         assert await go_on((name, 2, 0), epoch=4) == {2: [b"b"]}
-        forget_2 = [ForgottenTopic(**named("topic", name), partitions=[2])]
+        forget_2 = [ForgottenTopic(**topic_field("topic", name), partitions=[2])]
         assert await go_on(epoch=5, forgotten_topics_data=forget_2) == {}
 
     async def test_news_wake_a_session(self, broker, client, clock):
@@ -506,3 +540,59 @@ class TestSessions:
         await delete_topic(broker)
         (answer,) = partitions_of(await self.ask(client, session_id=begun.session_id, epoch=1))
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class TestVeryManyPartitions:
+    """So many that they are read over several turns of the loop. To make them takes a while, so few tests do."""
+
+    COUNT = 510
+
+    def all(self):
+        return [("t", index, 0) for index in range(self.COUNT)]
+
+    def waiters(self, broker):
+        return sum(len(partition(broker, "t", index).waiters) for index in range(self.COUNT))
+
+    async def test_reading(self, broker, client):
+        await create_topic(broker, "t", partitions=self.COUNT)
+        for index in (3, 300, 500):
+            await append(broker, batch(bytes(1000)), index=index)
+        answers = await ask(client, *self.all())
+        assert [answer.partition_index for answer in answers] == list(range(self.COUNT))
+        assert [answer.partition_index for answer in answers if answer.records] == [3, 300, 500]
+        # No more is read than allowed.
+        answers = await ask(client, *self.all(), max_bytes=2200)
+        assert [answer.partition_index for answer in answers if answer.records] == [3, 300]
+        # A session tells only the news.
+        first = await client.ask(ApiKey.FETCH, fetch(*self.all(), session_epoch=0), VERSION)
+        assert len(partitions_of(first)) == self.COUNT
+        session = {"session_id": first.session_id, "session_epoch": 1}
+        second = await client.ask(ApiKey.FETCH, fetch(**session, max_wait_ms=LONG), VERSION)
+        assert [answer.partition_index for answer in partitions_of(second)] == [3, 300, 500]
+
+    async def test_waiting(self, broker, client, clock):
+        await create_topic(broker, "t", partitions=self.COUNT)
+        waiting = await Waiting.begin(client, clock, *self.all(), min_bytes=100)
+        assert self.waiters(broker) == self.COUNT
+        await append(broker, batch(b"a"), index=1)
+        await append(broker, batch(b"b"), index=505)
+        assert [answer.partition_index for answer in await waiting.answer() if answer.records] == [1, 505]
+        assert self.waiters(broker) == 0
+        # In vain.
+        waiting = await Waiting.begin(client, clock, *self.all(), min_bytes=1000, isolation_level=READ_COMMITTED)
+        clock.advance(LONG / 1000)
+        assert len(await waiting.answer()) == self.COUNT
+        # For a client that leaves.
+        async with connected(broker.server) as leaving:
+            await Waiting.begin(leaving, clock, *self.all(), min_bytes=1000)
+        await ask(client, ("t", 0, 0))  # by its answer, the end of the other connection has been noticed
+        await settle(cluster_of(broker))
+        assert self.waiters(broker) == 0
+        # For a topic that is deleted.
+        waiting = await Waiting.begin(client, clock, *self.all(), min_bytes=1000)
+        await delete_topic(broker)
+        assert ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in {answer.error_code for answer in await waiting.answer()}
+
+    async def test_unknown_partitions(self, client):
+        answers = await ask(client, *((f"unknown{number}", 0, 0) for number in range(3000)), max_wait_ms=LONG)
+        assert [answer.error_code for answer in answers] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 3000

@@ -1,11 +1,14 @@
-"""FindCoordinator, as a client sees it that speaks to a real broker over a socket."""
+"""FindCoordinator, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.broker.controller.images import BrokerImage, Endpoint
+from barnabas.client.requests.lookup import find_coordinator
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS, find_coordinator
+from tests.broker.transaction.cluster import Cluster
+from tests.support.group_versions import VERSIONS
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
@@ -59,3 +62,46 @@ async def test_other_things_have_no_coordinator(client, version, key_type, error
     answer = await ask(client, version, "k", key_type=key_type)
     found = answer.coordinators[0] if version >= 4 else answer
     assert (found.error_code, found.node_id, found.host, found.port) == (error, -1, "", -1)
+
+
+class TestInACluster:
+    @pytest.fixture
+    async def cluster(self, client, monkeypatch):
+        """Another broker, and topics of which both lead some partitions."""
+        await client.broker.transactions.ensure_topic()
+        broker, me = client.broker, client.broker.config.node_id
+        cluster = Cluster(__consumer_offsets=[me, 2, -1], __transaction_state=[2])
+        listener = broker.server.listeners[0].name
+        other = BrokerImage(2, (Endpoint(listener, "PLAINTEXT", "elsewhere", 9093),))
+        cluster.brokers = {**broker.cluster.brokers, 2: other}
+        monkeypatch.setattr(broker, "cluster", cluster)
+        return cluster
+
+    async def test_it_is_the_leader_of_the_keys_partition(self, client, cluster):
+        """The hash codes of a, b and c are 97, 98 and 99."""
+        found = {each.key: each for each in (await ask(client, 4, "a", "b", "c")).coordinators}
+        assert {key: each.node_id for key, each in found.items()} == {
+            "a": 2,
+            "b": -1,
+            "c": client.broker.config.node_id,
+        }
+        assert (found["a"].host, found["a"].port) == ("elsewhere", 9093)
+        assert found["b"].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        answer = await ask(client, 3, "any", key_type=TRANSACTION)
+        assert (answer.node_id, answer.host) == (2, "elsewhere")
+
+    async def test_there_is_none_on_a_broker_that_is_down(self, client, cluster):
+        del cluster.brokers[2]
+        assert (await ask(client, 3, "a")).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    async def test_nor_before_this_broker_has_heard_of_the_topic(self, client, cluster):
+        cluster.delete("__consumer_offsets")
+        assert (await ask(client, 3, "a")).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_topic_that_cannot_be_made_yet_is_asked_for_again(client, monkeypatch):
+    async def refuse(name):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    monkeypatch.setattr(client.broker.transactions, "_create_internal_topic", refuse)
+    assert (await ask(client, 3, "a", key_type=TRANSACTION)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,11 +1,12 @@
-"""Heartbeat, as a client sees it that speaks to a real broker over a socket."""
+"""Heartbeat, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.groups import heartbeat
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS, heartbeat
+from tests.support.group_versions import VERSIONS
 
 
 @pytest.fixture

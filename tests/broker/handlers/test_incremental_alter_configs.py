@@ -1,10 +1,12 @@
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.broker.registry.errors import RegistryUnavailable, SessionExpired
+from barnabas.client.requests.admin import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, incremental_alter_configs
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, alter
-from tests.support.requests import batch, produce
+from tests.support.batches import batch
 from tests.support.running_broker import create_topic, partition, running
 
 
@@ -17,7 +19,9 @@ async def test_every_version_sets_and_deletes(tmp_path):
         for version in range(2):
             name = f"t{version}"
             await create_topic(broker, name, flush_ms=5, retention_ms=1000)
-            request = alter((TOPIC, name, [(SET, "retention.ms", "2000"), (DELETE, "flush.ms", None)]))
+            request = incremental_alter_configs(
+                (TOPIC, name, [(SET, "retention.ms", "2000"), (DELETE, "flush.ms", None)])
+            )
             answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, version)
             assert codes(answer) == [(name, ErrorCode.NONE)]
             assert broker.cluster.topics[name].configs == {"retention.ms": "2000"}
@@ -34,7 +38,7 @@ async def test_lists_are_appended_to_and_subtracted_from(tmp_path):
             (SUBTRACT, "delete", {"compact"}),
             (SET, "delete", {"delete"}),
         ):
-            request = alter((TOPIC, "t", [(kind, "cleanup.policy", value)]))
+            request = incremental_alter_configs((TOPIC, "t", [(kind, "cleanup.policy", value)]))
             answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
             assert codes(answer) == [("t", ErrorCode.NONE)]
             assert partition(broker, "t").log.config.cleanup_policy == policy
@@ -55,7 +59,9 @@ async def test_lists_are_appended_to_and_subtracted_from(tmp_path):
 async def test_what_is_refused(tmp_path, operations, error):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", flush_ms=5)
-        answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, alter((TOPIC, "t", operations)), 1)
+        answer = await client.ask(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs((TOPIC, "t", operations)), 1
+        )
         assert codes(answer) == [("t", error)]
         assert broker.cluster.topics["t"].configs == {"flush.ms": "5"}
 
@@ -65,7 +71,7 @@ async def test_a_topics_new_limits_hold_for_the_next_record(tmp_path):
         await create_topic(broker, "t")
         large = produce(("t", 0, batch(b"x" * 2000)))
         for limit, error in (("1000", ErrorCode.MESSAGE_TOO_LARGE), ("3000", ErrorCode.NONE)):
-            request = alter((TOPIC, "t", [(SET, "max.message.bytes", limit)]))
+            request = incremental_alter_configs((TOPIC, "t", [(SET, "max.message.bytes", limit)]))
             await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
             answer = await client.ask(ApiKey.PRODUCE, large, 9)
             assert answer.responses[0].partition_responses[0].error_code == error
@@ -75,7 +81,7 @@ async def test_a_topics_new_segment_size_holds_for_the_next_record(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         for size, segments in (("1048576", 1), ("200", 3)):
-            request = alter((TOPIC, "t", [(SET, "internal.segment.bytes", size)]))
+            request = incremental_alter_configs((TOPIC, "t", [(SET, "internal.segment.bytes", size)]))
             await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
             for _ in range(2):
                 await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"x" * 80))), 9)
@@ -92,7 +98,7 @@ async def test_a_brokers_new_settings_hold_for_topics_without_their_own(tmp_path
             ("", DELETE, None, 6000),
             ("7", DELETE, None, 604800000),
         ):
-            request = alter((BROKER, whose, [(operation, "log.retention.ms", value)]))
+            request = incremental_alter_configs((BROKER, whose, [(operation, "log.retention.ms", value)]))
             answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
             assert codes(answer) == [(whose, ErrorCode.NONE)]
             assert partition(broker, "follows").log.config.retention_ms == held
@@ -102,21 +108,21 @@ async def test_a_brokers_new_settings_hold_for_topics_without_their_own(tmp_path
 async def test_alterations_hold_after_a_restart(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
-        request = alter(
+        request = incremental_alter_configs(
             (TOPIC, "t", [(SET, "retention.ms", "1000")]),
             (BROKER, "0", [(SET, "message.max.bytes", "2000")]),
-            (BROKER, "", [(SET, "log.cleaner.threads", "3")]),
+            (BROKER, "", [(SET, "log.cleaner.threads", "2")]),
         )
         await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
     async with running(tmp_path) as broker:
-        assert (broker.config.message_max_bytes, broker.config.log_cleaner_threads) == (2000, 3)
+        assert (broker.config.message_max_bytes, broker.config.log_cleaner_threads) == (2000, 2)
         config = partition(broker, "t").log.config
         assert (config.retention_ms, config.max_message_bytes) == (1000, 2000)
 
 
 async def test_a_file_that_contradicts_what_was_altered_wins(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
-        request = alter((BROKER, "0", [(SET, "log.cleaner.dedupe.buffer.size", "4000000")]))
+        request = incremental_alter_configs((BROKER, "0", [(SET, "log.cleaner.dedupe.buffer.size", "4000000")]))
         await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
         assert broker.config.log_cleaner_dedupe_buffer_size == 4000000
     async with running(tmp_path, log_cleaner_threads=10) as broker:
@@ -126,9 +132,26 @@ async def test_a_file_that_contradicts_what_was_altered_wins(tmp_path):
 async def test_a_topic_stays_usable_when_its_broker_contradicts_it(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t", min_compaction_lag_ms=500)
-        request = alter((BROKER, "0", [(SET, "log.cleaner.max.compaction.lag.ms", "100")]))
+        request = incremental_alter_configs((BROKER, "0", [(SET, "log.cleaner.max.compaction.lag.ms", "100")]))
         answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
         assert codes(answer) == [("0", ErrorCode.NONE)]
     async with running(tmp_path) as broker, connected(broker.server) as client:
         answer = await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch())), 9)
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("failure", [RegistryUnavailable, SessionExpired])
+async def test_without_the_registry_an_alteration_fails_and_says_so(tmp_path, monkeypatch, failure):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+
+        async def gone(operations):
+            raise failure("gone")
+
+        monkeypatch.setattr(broker.membership.registry, "multi", gone)
+        operations = [(SET, "retention.ms", "1")]
+        answer = await client.ask(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs((TOPIC, "t", operations)), 1
+        )
+        assert codes(answer) == [("t", ErrorCode.KAFKA_STORAGE_ERROR)]
+        monkeypatch.undo()

@@ -1,12 +1,12 @@
-"""InitProducerId, as a client sees it that speaks to a real broker over a socket."""
+"""InitProducerId, as seen by a client of a real broker over a socket."""
 
 import asyncio
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.client.requests.transactions import init_producer_id
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
 from tests.broker.transaction.client import coordinating
 from tests.support.running_broker import running
@@ -27,7 +27,7 @@ async def client(broker):
 
 
 async def ask(client, version=5, **fields):
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000, **fields)
+    request = init_producer_id(None, **fields)
     answer = await client.ask(ApiKey.INIT_PRODUCER_ID, request, version)
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
@@ -105,7 +105,7 @@ async def test_a_timeout_that_may_not_be(transactional, timeout_ms):
     assert (await transactional.init(timeout_ms=70_000))[0] == ErrorCode.NONE
 
 
-async def test_an_empty_transactional_id_is_none(transactional):
+async def test_an_empty_transactional_id_counts_as_none(transactional):
     assert await transactional.init("") == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 
@@ -116,6 +116,6 @@ async def test_a_transactional_id_as_long_as_it_may_be(transactional):
 
 
 async def test_without_the_topic_of_transactions_there_is_no_coordinator(client):
-    request = InitProducerIdRequest(transactional_id="orders", transaction_timeout_ms=60_000)
+    request = init_producer_id("orders")
     answer = await client.ask(ApiKey.INIT_PRODUCER_ID, request, 5)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.NOT_COORDINATOR, -1, -1)

@@ -1,11 +1,11 @@
-"""ListGroups, as a client sees it that speaks to a real broker over a socket."""
+"""ListGroups, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS
+from tests.support.group_versions import VERSIONS
 
 
 @pytest.fixture

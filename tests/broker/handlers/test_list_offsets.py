@@ -1,13 +1,16 @@
-"""ListOffsets, as a client sees it that speaks to a real broker over a socket."""
+"""ListOffsets, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
-from tests.broker.server.harness import connected
-from tests.support.requests import EARLIEST, LATEST, batch, list_offsets, produce
+from barnabas.client.requests.data import EARLIEST, LATEST, list_offsets, produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.builder import frame_batch
+from barnabas.protocol.records.compression import CompressionType, compress
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.records.record import write_record
+from tests.broker.server.harness import connected, frame
+from tests.support.batches import batch
 from tests.support.running_broker import create_topic, partition, running
 
 VERSION = 11
@@ -17,6 +20,7 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 READ_COMMITTED = 1
 NOTHING = (ErrorCode.NONE, -1, -1, -1)
+NOW = 1_000_000
 
 
 @pytest.fixture
@@ -122,7 +126,7 @@ async def test_newer_questions_are_for_newer_versions(client):
             assert error == (ErrorCode.NONE if version >= first else ErrorCode.UNSUPPORTED_VERSION)
 
 
-async def test_what_is_not_committed_is_not_told_to_those_who_read_committed(broker, client):
+async def test_readers_of_committed_data_do_not_see_what_is_not_committed(broker, client):
     def append_now(records):
         assert not isinstance(partition(broker).append_now(memoryview(records), 0), Exception)
 
@@ -145,7 +149,7 @@ async def test_what_is_not_committed_is_not_told_to_those_who_read_committed(bro
 
 async def test_the_epoch_is_that_of_the_record(broker, client):
     await append(client, batch(b"a", timestamp=1000))
-    partition(broker).lead(4, 1, 1)
+    partition(broker).lead(4)
     await append(client, batch(b"b", timestamp=2000))
     assert await ask(client, ("t", 0, EARLIEST)) == [(ErrorCode.NONE, 0, -1, 0)]
     assert await ask(client, ("t", 0, 1000)) == [(ErrorCode.NONE, 0, 1000, 0)]
@@ -154,7 +158,7 @@ async def test_the_epoch_is_that_of_the_record(broker, client):
 
 
 async def test_a_client_may_believe_in_another_leader_epoch(broker, client):
-    partition(broker).lead(3, 1, 1)
+    partition(broker).lead(3)
     for epoch, expected in (
         (-1, ErrorCode.NONE),
         (3, ErrorCode.NONE),
@@ -163,6 +167,39 @@ async def test_a_client_may_believe_in_another_leader_epoch(broker, client):
     ):
         ((error, *_),) = await ask(client, ("t", 0, LATEST), current_leader_epoch=epoch)
         assert error == expected
+
+
+async def test_only_the_leader_answers(broker, client):
+    partition(broker).follow(9, 3)
+    not_here = (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
+    assert await ask(client, ("t", 0, LATEST)) == [not_here]
+    assert await ask(client, ("t", 0, EARLIEST), current_leader_epoch=2) == [
+        (ErrorCode.FENCED_LEADER_EPOCH, -1, -1, -1)
+    ]
+    ((error, *_),) = await ask(client, ("t", 0, LATEST), replica_id=-2)  # a tool that looks at any replica
+    assert error == ErrorCode.NONE
+
+
+async def test_followers_ask_for_the_end_of_the_log(broker, client):
+    partition(broker).lead(1, 1, (broker.config.node_id, 9), (broker.config.node_id, 9))
+    partition(broker).append_now(memoryview(bytearray(batch(b"a"))), 0)
+    assert await find(client, LATEST) == (0, -1)
+    assert await find(client, LATEST, replica_id=9) == (1, -1)
+
+
+async def test_a_new_leader_does_not_know_yet_what_is_committed(broker, client):
+    await append(client, batch(b"a", timestamp=1000))
+    found = partition(broker)
+    found.log.high_watermark = 0  # as on a follower that has not heard of it
+    found.lead(1, 1, (broker.config.node_id, 9), (broker.config.node_id, 9))
+    not_yet = [(ErrorCode.OFFSET_NOT_AVAILABLE, -1, -1, -1)]
+    assert await ask(client, ("t", 0, LATEST)) == not_yet
+    assert await ask(client, ("t", 0, LATEST), version=4) == [(ErrorCode.LEADER_NOT_AVAILABLE, -1, -1, -1)]
+    assert await ask(client, ("t", 0, 1000)) == not_yet
+    assert await find(client, EARLIEST) == (0, -1)
+    found.follower_fetched(9, 1, 0, 1)
+    assert await find(client, LATEST) == (1, -1)
+    assert await find(client, 1000) == (0, 1000)
 
 
 async def test_what_is_not_there(client):
@@ -177,5 +214,78 @@ async def test_a_partition_that_is_asked_for_twice_is_refused_once(client):
     assert await ask(client, *parts) == [refused, (ErrorCode.NONE, 0, -1, 0)]
 
 
-async def test_an_isolation_level_that_nobody_knows_finds_nothing(broker, client):
+async def test_an_unknown_isolation_level_finds_nothing(broker, client):
     assert await ask(client, ("t", 0, LATEST), isolation_level=2) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1)]
+
+
+class TestHostileBatches:
+    """A batch may be in a log whose header promises what its records do not keep."""
+
+    @staticmethod
+    def put(broker, data, count=1, *, codec=CompressionType.NONE, base_timestamp=NOW, max_timestamp=NOW):
+        fields = (codec, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count)
+        partition(broker).append_now(memoryview(frame_batch(compress(codec, data), fields)), NOW)
+
+    @staticmethod
+    def records(*records):
+        """Encoded records with these offset deltas and timestamp deltas."""
+        data = bytearray()
+        for offset_delta, timestamp_delta in records:
+            write_record(data, offset_delta, timestamp_delta, b"k", b"v")
+        return data
+
+    async def both(self, client):
+        """What a search by time and one for the latest time find."""
+        return await ask(client, ("t", 0, NOW - 10)), await ask(client, ("t", 0, MAX_TIMESTAMP))
+
+    async def test_a_base_timestamp_at_the_end_of_time(self, broker, client):
+        self.put(broker, self.records((0, 0)), base_timestamp=2**63 - 1)
+        found = [(ErrorCode.NONE, 0, 2**63 - 1, 0)]
+        assert await self.both(client) == (found, found)
+
+    @pytest.mark.parametrize("delta", [2**63 - 1, 2**63 - 1 - NOW + 1])
+    async def test_a_sum_beyond_64_bits(self, broker, client, delta):
+        self.put(broker, self.records((0, delta), (1, 0)), 2)
+        found = [(ErrorCode.NONE, 1, NOW, 0)]
+        assert await self.both(client) == (found, found)
+
+    @pytest.mark.parametrize("delta", [2**62, 2**63 - 1, 1])
+    async def test_an_offset_that_is_not_in_the_batch(self, broker, client, delta):
+        self.put(broker, self.records((delta, 0)))
+        refused = [(ErrorCode.INVALID_RECORD, -1, -1, -1)]
+        assert await self.both(client) == (refused, refused)
+
+    async def test_a_time_that_no_record_has(self, broker, client):
+        self.put(broker, self.records((0, 0)), base_timestamp=NOW - 100)
+        self.put(broker, self.records((0, 0)), base_timestamp=NOW - 5, max_timestamp=NOW - 5)
+        assert await self.both(client) == ([(ErrorCode.NONE, 1, NOW - 5, 0)], [NOTHING])
+
+    @pytest.mark.parametrize("codec", CompressionType)
+    async def test_zeros(self, broker, client, codec):
+        self.put(broker, bytes(1_000_000), 1000, codec=codec)
+        refused = [(ErrorCode.INVALID_RECORD, -1, -1, -1)]
+        assert await self.both(client) == (refused, refused)
+
+    async def test_what_does_not_decompress(self, broker, client):
+        batch = frame_batch(b"garbage", (CompressionType.ZSTD, 0, NOW, NOW, -1, -1, -1, 1))
+        partition(broker).append_now(memoryview(batch), NOW)
+        refused = [(ErrorCode.CORRUPT_MESSAGE, -1, -1, -1)]
+        assert await self.both(client) == (refused, refused)
+
+    async def test_a_long_search_does_not_keep_others_waiting(self, broker, client):
+        records = self.records(*((number, 0) for number in range(100_000)))
+        self.put(broker, records, 100_000, codec=CompressionType.ZSTD, base_timestamp=NOW - 100)
+        self.put(broker, self.records((0, 0)))
+        client.send(frame(ApiKey.LIST_OFFSETS, list_offsets(("t", 0, NOW)), VERSION))
+        async with connected(broker.server) as other:
+            assert await ask(other, ("t", 0, LATEST)) == [(ErrorCode.NONE, 100_001, -1, 0)]
+            assert broker.worker.under_way
+        _, answer = await client.answer(ApiKey.LIST_OFFSETS, VERSION)
+        assert answer.topics[0].partitions[0].offset == 100_000
+
+
+async def test_many_partitions_in_one_request(broker, client):
+    await append(client, batch(timestamp=5))
+    answers = await ask(client, *((topic, 0, 5) for topic in ["t", *(f"unknown{n}" for n in range(2000))]))
+    assert answers[0] == (ErrorCode.NONE, 0, 5, 0)
+    assert {error for error, *_ in answers[1:]} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

@@ -1,15 +1,19 @@
-from broker.controller import znodes
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.broker.controller import znodes
+from barnabas.client.requests.admin import list_partition_reassignments
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.server.harness import connected
-from tests.support.admin_requests import reassignments
 from tests.support.running_broker import create_topic, running
 
 
 async def test_on_one_broker_nothing_is_on_the_move(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
-        for request in (reassignments(every=True), reassignments(), reassignments(("t", [0, 1]), ("u", [0]))):
+        for request in (
+            list_partition_reassignments(every=True),
+            list_partition_reassignments(),
+            list_partition_reassignments(("t", [0, 1]), ("u", [0])),
+        ):
             answer = await client.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, request, 0)
             assert (answer.error_code, answer.error_message, answer.topics) == (ErrorCode.NONE, None, [])
 
@@ -20,7 +24,7 @@ async def test_a_partition_on_the_move(tmp_path):
         still, moving = broker.cluster.topics["t"].partitions
         moving = moving._replace(replica_nodes=(8, 7), adding_replicas=(8,), removing_replicas=(7,))
         await broker.registry.set(znodes.topic_path("t"), znodes.write_topic(topic_id, [still, moving]))
-        for request in (reassignments(every=True), reassignments(("t", [0, 1]))):
+        for request in (list_partition_reassignments(every=True), list_partition_reassignments(("t", [0, 1]))):
             (topic,) = (await client.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, request, 0)).topics
             (partition,) = topic.partitions
             assert (topic.name, partition.partition_index, partition.replicas) == ("t", 1, [8, 7])

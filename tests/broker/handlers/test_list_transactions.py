@@ -1,9 +1,9 @@
-"""ListTransactions, as a client sees it that speaks to a real broker over a socket."""
+"""ListTransactions, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from broker.transaction.coordinator import TransactionCoordinator
-from protocol.errors import ErrorCode
+from barnabas.broker.transaction.coordinator import TransactionCoordinator
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.client import coordinating
 from tests.support.manual_clock import ManualClock
 
@@ -56,7 +56,7 @@ async def test_by_producer(client, version):
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_by_how_long_ago_it_began(client, version):
-    """One that has not begun counts as the oldest of all, as in Kafka."""
+    """An id without a transaction counts as the oldest, as in Kafka."""
     assert await ids(client, version, duration_filter=45_000) == {"idle", "open"}
     assert await ids(client, version, duration_filter=60_000) == {"idle"}
     assert await ids(client, version, duration_filter=-7) == {"idle", "open", "ended"}
@@ -64,7 +64,7 @@ async def test_by_how_long_ago_it_began(client, version):
 
 async def test_by_a_pattern(client):
     assert await ids(client, transactional_id_pattern="id.*|ended") == {"idle", "ended"}
-    assert await ids(client, transactional_id_pattern="ende") == set()  # it matches all of an id, or not
+    assert await ids(client, transactional_id_pattern="ende") == set()  # it matches the whole id or nothing
     assert await ids(client, transactional_id_pattern="") == {"idle", "open", "ended"}
     answer = await client.list(transactional_id_pattern="(", state_filters=["unknown"])
     assert (answer.error_code, answer.unknown_state_filters) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])

@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-from broker.registry.errors import RegistryUnavailable
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.schema import ZERO_UUID
+from barnabas.broker.registry.errors import RegistryUnavailable
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.schema import ZERO_UUID
 from tests.broker.server.harness import connected, frame
 from tests.support.running_broker import create_topic, running
 
@@ -59,7 +59,7 @@ async def test_no_topics_are_all_topics_in_version_0_and_none_later(tmp_path, ve
             assert [topic.name for topic in answer.topics] == ["a", "b"]
 
 
-async def test_a_topic_that_is_asked_for_twice_is_told_once(tmp_path):
+async def test_a_topic_that_is_asked_for_twice_is_answered_once(tmp_path):
     async with running(tmp_path, auto_create_topics_enable="false") as broker, connected(broker.server) as client:
         topic_id = await create_topic(broker, "t")
         answer = await client.ask(ApiKey.METADATA, topics("t", "x", "t", "x"), 12)
@@ -141,7 +141,7 @@ async def test_versions_10_and_11_have_a_field_for_ids_and_take_none(tmp_path, v
         assert summary(answer) == [("", ErrorCode.INVALID_REQUEST, 0)]
 
 
-async def test_operations_are_told_to_who_asks(tmp_path):
+async def test_authorized_operations_are_returned_on_request(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         answer = await client.ask(ApiKey.METADATA, topics("t"), 8)
@@ -159,6 +159,6 @@ async def test_a_client_whose_topic_cannot_be_created_is_not_left_waiting(tmp_pa
         async def full(topics, **_):
             raise RegistryUnavailable("the disk is full")
 
-        monkeypatch.setattr(broker.controller, "create_topics", full)
+        monkeypatch.setattr(broker.controller.term, "create_topics", full)
         client.send(frame(ApiKey.METADATA, topics("new"), 12))
         assert await client.closed()

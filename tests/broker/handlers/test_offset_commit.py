@@ -1,11 +1,11 @@
-"""OffsetCommit, as a client sees it that speaks to a real broker over a socket."""
+"""OffsetCommit, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS
+from tests.support.group_versions import VERSIONS
 
 UNKNOWN_ID = bytes(range(16))
 
@@ -51,7 +51,7 @@ async def test_a_member_of_a_group_that_does_not_exist(client, version, error):
     assert await client.commit(("t", 0, 5), member="m", generation=1, version=version) == [error]
 
 
-async def test_a_wrong_generation_is_told_for_every_partition(client):
+async def test_a_wrong_generation_is_an_error_of_every_partition(client):
     member = await client.stable()
     errors = await client.commit(("t", 0, 5), ("t", 3, 5), member=member, generation=7)
     assert errors == [ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -60,7 +60,7 @@ async def test_a_wrong_generation_is_told_for_every_partition(client):
 async def test_metadata_may_have_so_many_characters(tmp_path):
     async with coordinating(tmp_path, offset_metadata_max_bytes=4) as client:
         assert await client.commit(("t", 0, 1), metadata="\N{EURO SIGN}" * 4) == [ErrorCode.NONE]
-        # A character beyond the first plane counts as two, as it does in Java.
+        # A character beyond the basic plane counts as two, as in Java.
         too_long = "\N{GRINNING FACE}" * 2 + "!"
         assert await client.commit(("t", 1, 2), metadata=too_long) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
         assert await client.commit(("t", 0, 3), metadata=None) == [ErrorCode.NONE]
@@ -84,3 +84,10 @@ async def test_an_old_client_says_how_long_its_offsets_are_kept(client):
     await client.commit(("t", 0, 1), version=4, retention_time_ms=1000)
     found = client.broker.groups.shard("g").offsets.of_group("g")["t", 0]
     assert found.expire_timestamp == found.commit_timestamp + 1000
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+async def test_offsets_may_be_kept_forever_or_not_at_all(client, version):
+    for retention in (2**63 - 1, -(2**63)):
+        assert await client.commit(("t", 0, 5), version=version, retention_time_ms=retention) == [ErrorCode.NONE]
+    assert await client.committed() == {("t", 0): 5}

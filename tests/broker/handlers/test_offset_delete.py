@@ -1,11 +1,11 @@
-"""OffsetDelete, as a client sees it that speaks to a real broker over a socket."""
+"""OffsetDelete, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.groups import offset_delete
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import delete_offsets
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ async def client(tmp_path):
 
 async def ask(client, *partitions, group="g"):
     """The error of all, or those of single partitions."""
-    answer = await client.ask(ApiKey.OFFSET_DELETE, delete_offsets(group, *partitions))
+    answer = await client.ask(ApiKey.OFFSET_DELETE, offset_delete(group, *partitions))
     if answer.error_code:
         assert answer.topics == []
         return ErrorCode(answer.error_code)
@@ -41,7 +41,7 @@ async def test_offsets_that_members_need_are_not(client):
     assert await client.committed() == {("t", 0): 5}
 
 
-async def test_of_other_kinds_of_groups_only_when_nobody_is_there(client):
+async def test_offsets_of_other_kinds_of_groups_only_without_members(client):
     member = await client.stable(protocol_type="connect")
     assert await ask(client, ("t", 0)) == ErrorCode.NON_EMPTY_GROUP
     await client.leave(member)

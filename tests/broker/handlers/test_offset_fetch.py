@@ -1,11 +1,12 @@
-"""OffsetFetch, as a client sees it that speaks to a real broker over a socket."""
+"""OffsetFetch, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.client.requests.groups import offset_fetch
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating
-from tests.support.group_requests import VERSIONS, fetch_offsets
+from tests.support.group_versions import VERSIONS
 
 UNKNOWN_ID = bytes(range(16))
 
@@ -19,7 +20,7 @@ async def client(tmp_path):
 
 async def ask(client, version, groups, **fields):
     """Of each group its error and, by topic and partition, what was found."""
-    answer = await client.ask(ApiKey.OFFSET_FETCH, fetch_offsets(version, groups, **fields), version)
+    answer = await client.ask(ApiKey.OFFSET_FETCH, offset_fetch(version, groups, **fields), version)
     groups = answer.groups if version >= 8 else [answer]
     return [
         (
@@ -52,7 +53,7 @@ async def test_every_version_finds_what_was_committed(client, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS[ApiKey.OFFSET_FETCH][1:])
-async def test_without_topics_all_are_told(client, version):
+async def test_without_topics_all_are_described(client, version):
     ((_, found),) = await ask(client, version, {"g": None})
     assert {key: offset for key, (_, offset, _, _) in found.items()} == {
         (named(client, version), 0): 5,
@@ -70,7 +71,7 @@ async def test_several_groups_are_asked_for_at_once(client, version):
     assert unknown == (ErrorCode.NONE, {})
 
 
-async def test_an_unknown_topic_id_is_told(client):
+async def test_an_unknown_topic_id_is_an_error(client):
     ((_, found),) = await ask(client, 10, {"g": [(UNKNOWN_ID, [0, 1])]})
     assert found == {(UNKNOWN_ID, index): (ErrorCode.UNKNOWN_TOPIC_ID, -1, -1, "") for index in (0, 1)}
 

@@ -1,17 +1,13 @@
-"""OffsetForLeaderEpoch, as a client sees it that speaks to a real broker over a socket."""
+"""OffsetForLeaderEpoch, as seen by a client of a real broker over a socket."""
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from protocol.messages.produce import ProduceResponse
+from barnabas.client.requests.data import offset_for_leader_epoch, produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.produce import ProduceResponse
 from tests.broker.server.harness import connected
-from tests.support.requests import batch, produce
+from tests.support.batches import batch
 from tests.support.running_broker import create_topic, partition, running
 
 UNKNOWN = (-1, -1)
@@ -23,10 +19,10 @@ async def broker(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker)
         for epoch, values in ((0, [b"a", b"b"]), (3, [b"c"])):
-            partition(broker).lead(epoch, 1, 1)
+            partition(broker).lead(epoch)
             response = await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(*values))), 12)
             assert isinstance(response, ProduceResponse)
-        partition(broker).lead(5, 1, 1)
+        partition(broker).lead(5)
         yield broker
 
 
@@ -37,8 +33,7 @@ async def client(broker):
 
 
 async def ask(client, epoch, *, topic="t", index=0, current=-1, version=4):
-    wanted = OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])])
+    request = offset_for_leader_epoch((topic, index, epoch), current_leader_epoch=current)
     response = await client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, version)
     (answered,) = response.topics
     (answer,) = answered.partitions
@@ -76,3 +71,9 @@ async def test_what_is_not_there(client):
     assert await ask(client, 0, topic="unknown") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     assert await ask(client, 0, index=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     assert await ask(client, 0, index=-1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
+
+
+async def test_only_the_leader_tells(broker, client):
+    partition(broker).follow(9, 6)
+    assert await ask(client, 0) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN)
+    assert await ask(client, 0, current=5) == (ErrorCode.FENCED_LEADER_EPOCH, UNKNOWN)

@@ -6,15 +6,16 @@ from collections import Counter
 import pytest
 from structlog.testing import capture_logs
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.records.compression import CompressionType
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.records.compression import CompressionType
 from tests.broker.server.harness import connected, frame
 from tests.storage.support import read_all, values_of
+from tests.support.batches import batch
 from tests.support.file_systems import HeldFileSystem, WatchedFileSystem
 from tests.support.manual_clock import ManualClock
-from tests.support.requests import batch, produce
 from tests.support.running_broker import create_topic, delete_topic, partition, running
 
 VERSION = 12
@@ -181,11 +182,98 @@ class TestAcks:
 
     async def test_all_needs_enough_replicas_in_sync(self, broker, client):
         await create_topic(broker, min_insync_replicas=2)
-        assert await errors(client, ("t", 0, batch(b"a"))) == [ErrorCode.NONE]  # there is but one, as in Kafka
-        partition(broker).lead(0, replicas=3, in_sync_replicas=1)
+        assert await errors(client, ("t", 0, batch(b"a"))) == [ErrorCode.NONE]  # there is only one, as in Kafka
+        partition(broker).lead(0, 1, replicas=(broker.config.node_id, 11, 12), isr=(broker.config.node_id,))
         assert await errors(client, ("t", 0, batch(b"b"))) == [ErrorCode.NOT_ENOUGH_REPLICAS]
         assert await errors(client, ("t", 0, batch(b"c")), acks=1) == [ErrorCode.NONE]
         assert values(broker) == [b"a", b"c"]
+
+
+@pytest.mark.parametrize("version", [8, VERSION], ids=["the general path", "the shortcut"])
+class TestWaitingForFollowers:
+    """acks=all where there is a follower, broker 11, that must have it too."""
+
+    @pytest.fixture
+    async def clock(self):
+        return ManualClock()
+
+    @pytest.fixture
+    async def broker(self, tmp_path, clock):
+        async with running(tmp_path, clock=clock) as broker:
+            await create_topic(broker, min_insync_replicas=2)
+            self.lead(broker, 1, isr=(broker.config.node_id, 11))
+            yield broker
+
+    def lead(self, broker, partition_epoch, isr):
+        partition(broker).lead(0, partition_epoch, (broker.config.node_id, 11, 12), isr)
+
+    def fetched(self, broker, offset):
+        found = partition(broker)
+        found.leadership.followers[11].fetched(offset, 0, found.log.end_offset, 1, broker.clock.now_ms())
+        found.advance()
+
+    async def begin(self, client, clock, version):
+        """Send a batch, and wait until it is written."""
+        client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a")), timeout_ms=7000), version))
+        await clock.timer_set(7)
+
+    async def end(self, client, version):
+        _, response = await client.answer(ApiKey.PRODUCE, version)
+        (answer,) = partitions_of(response)
+        return answer.error_code, answer.base_offset
+
+    async def test_it_is_answered_when_it_is_committed(self, broker, client, clock, version):
+        await self.begin(client, clock, version)
+        assert values(broker) == []
+        self.fetched(broker, 1)
+        assert await self.end(client, version) == (ErrorCode.NONE, 0)
+        assert values(broker) == [b"a"]
+        assert not clock.pending(7)
+
+    async def test_or_when_its_time_is_up(self, broker, client, clock, version):
+        await self.begin(client, clock, version)
+        clock.advance(7)
+        assert await self.end(client, version) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        self.fetched(broker, 1)  # nobody waits for that any more
+        assert values(broker) == [b"a"]
+
+    async def test_or_when_another_broker_leads(self, broker, client, clock, version):
+        await self.begin(client, clock, version)
+        partition(broker).follow(11, 1)
+        assert await self.end(client, version) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+        assert await errors(client, ("t", 0, batch(b"b")), version=version) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    async def test_it_is_not_safe_if_too_few_are_left_when_it_is_committed(self, broker, client, clock, version):
+        await self.begin(client, clock, version)
+        clock.advance(6)
+        partition(broker).leadership.followers[11].caught_up_ms = 0
+        self.lead(broker, 2, isr=(broker.config.node_id,))
+        assert await self.end(client, version) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0)
+
+    async def test_acks_1_does_not_wait(self, broker, client, version):
+        (answer,) = await ask(client, ("t", 0, batch(b"a")), version=version, acks=1)
+        assert (answer.error_code, answer.base_offset, values(broker)) == (ErrorCode.NONE, 0, [])
+
+    async def test_a_client_that_goes_leaves_nothing_behind(self, broker, client, clock, version):
+        await self.begin(client, clock, version)
+        client.close()
+        while clock.pending(7):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        self.fetched(broker, 1)
+        assert values(broker) == [b"a"]
+
+    async def test_of_several_partitions_each_has_its_own_answer(self, broker, client, clock, version):
+        await create_topic(broker, "u")
+        parts = [("t", 0, batch(b"a")), ("u", 0, batch(b"b")), ("unknown", 0, batch())]
+        client.send(frame(ApiKey.PRODUCE, produce(*parts, timeout_ms=7000), version))
+        await clock.timer_set(7)
+        clock.advance(7)
+        _, response = await client.answer(ApiKey.PRODUCE, version)
+        assert [answer.error_code for answer in partitions_of(response)] == [
+            ErrorCode.REQUEST_TIMED_OUT,
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
 
 
 class TestRefusing:
@@ -371,3 +459,61 @@ class TestTheDisk:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             )
+
+
+class TestVeryMuchAtOnce:
+    async def test_a_request_with_very_many_parts_is_begun_over_several_turns(self, broker, client):
+        await create_topic(broker, partitions=2)
+        parts = [("t", number % 2, batch(b"%d" % number)) for number in range(2000)]
+        # What comes behind it on the same connection does not overtake it.
+        client.send(frame(ApiKey.PRODUCE, produce(*parts), VERSION) + frame(ApiKey.PRODUCE, produce(parts[0]), VERSION))
+        _, first = await client.answer(ApiKey.PRODUCE, VERSION)
+        _, second = await client.answer(ApiKey.PRODUCE, VERSION)
+        assert [answer.base_offset for answer in partitions_of(first)] == [number // 2 for number in range(2000)]
+        assert partitions_of(second)[0].base_offset == 1000
+
+    async def test_so_is_one_without_an_answer(self, broker, client):
+        await create_topic(broker)
+        parts = [("t", 0, batch(b"a"))] * 1000
+        client.send(frame(ApiKey.PRODUCE, produce(*parts, acks=0), VERSION))
+        assert [answer.base_offset for answer in await ask(client, ("t", 0, batch(b"b")))] == [1000]
+
+    async def test_very_many_requests(self, broker, client):
+        await create_topic(broker)
+        client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION) * 3000)
+        answers = [(await client.answer(ApiKey.PRODUCE, VERSION))[1] for _ in range(3000)]
+        assert [partitions_of(answer)[0].base_offset for answer in answers] == list(range(3000))
+
+
+class TestLongInspections:
+    """Batches that hold so much that the loop cannot wait until all of it has been looked at."""
+
+    async def test_answers_come_in_the_order_of_requests(self, broker, client):
+        await create_topic(broker, cleanup_policy="compact")
+        long = batch(*[b"long"] * 20_000, compression=CompressionType.ZSTD)
+        for number, records in enumerate([long, batch(b"a"), long, batch(b"b")]):
+            client.send(frame(ApiKey.PRODUCE, produce(("t", 0, records)), VERSION, correlation_id=number))
+        answers = [await client.answer(ApiKey.PRODUCE, VERSION) for _ in range(4)]
+        assert [number for number, _ in answers] == [0, 1, 2, 3]
+        assert [partitions_of(answer)[0].base_offset for _, answer in answers] == [0, 20_000, 20_001, 40_001]
+
+    async def test_other_partitions_do_not_wait(self, broker, client):
+        await create_topic(broker, "slow", cleanup_policy="compact")
+        await create_topic(broker, "t")
+        long = batch(*[b"long"] * 200_000, compression=CompressionType.ZSTD)
+        client.send(frame(ApiKey.PRODUCE, produce(("slow", 0, long)), VERSION))
+        async with connected(broker.server) as other:
+            assert await errors(other, ("t", 0, batch())) == [ErrorCode.NONE]
+            assert partition(broker, "slow").log.end_offset == 0
+        _, answer = await client.answer(ApiKey.PRODUCE, VERSION)
+        assert partitions_of(answer)[0].error_code == ErrorCode.NONE
+        assert partition(broker, "slow").log.end_offset == 200_000
+
+    async def test_a_client_that_leaves_meanwhile(self, broker, client):
+        await create_topic(broker, cleanup_policy="compact")
+        long = batch(*[b"long"] * 20_000, compression=CompressionType.ZSTD)
+        async with connected(broker.server) as leaving:
+            leaving.send(frame(ApiKey.PRODUCE, produce(("t", 0, long)), VERSION))
+            await leaving.writer.drain()
+        (answer,) = await ask(client, ("t", 0, batch()))
+        assert answer.base_offset in (0, 20_000)

@@ -1,19 +1,21 @@
 """Produce the short way: the same answers and the same log as the long way."""
 
-import struct
 from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
 
-from broker.server.dispatch import Route
-from broker.server.observe import install, uninstall
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.records.batch import MAGIC_POSITION
+from barnabas.broker.server.dispatch import Route
+from barnabas.broker.server.observe import install, uninstall
+from barnabas.client.requests.data import produce
+from barnabas.client.requests.records import patched
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.frames import framed
+from barnabas.protocol.records.batch import MAGIC_POSITION
 from tests.broker.server.harness import connected, frame
+from tests.support.batches import batch
 from tests.support.file_systems import WatchedFileSystem
-from tests.support.requests import batch, patched, produce
 from tests.support.running_broker import create_topic, partition, running
 
 VERSIONS = range(9, 14)
@@ -52,9 +54,8 @@ async def client(broker):
 
 
 def the_long_way(request, version):
-    """The same request with a tagged field that nobody knows, which is ignored and which only the decoder reads."""
-    data = frame(ApiKey.PRODUCE, request, version)[4:-1] + b"\1\x7f\0"
-    return struct.pack(">i", len(data)) + data
+    """The same request with an unknown tagged field, which is ignored, and which only the decoder reads."""
+    return framed(frame(ApiKey.PRODUCE, request, version)[4:-1] + b"\1\x7f\0")
 
 
 def idempotent(sequence, epoch=0):
@@ -161,7 +162,7 @@ async def test_an_observer_sees_everything(broker, client):
     assert watcher.seen == 1
 
 
-async def test_what_should_not_happen_costs_nobody_else_anything(broker, client, monkeypatch):
+async def test_an_unforeseen_error_does_not_affect_others(broker, client, monkeypatch):
     await create_topic(broker)
     monkeypatch.setattr(broker, "replicas", None)  # as if something were not as it must be
     with capture_logs() as logs:

@@ -5,16 +5,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.internal_topics import CONSUMER_OFFSETS
-from broker.transaction.markers import Marker
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS
+from barnabas.broker.transaction.markers import Marker
+from barnabas.client.requests.groups import offset_fetch
+from barnabas.client.requests.transactions import txn_offset_commit
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating, group_client
 from tests.support.running_broker import running
 
@@ -30,13 +26,13 @@ class Coordinator:
         self.error = error
         self.asked = []
 
-    def verify(self, transactional_id, producer_id, producer_epoch, partitions):
+    def verify(self, transactional_id, producer_id, producer_epoch, partitions, answer):
         self.asked.append("verify")
-        return dict.fromkeys(partitions, self.error)
+        answer(dict.fromkeys(partitions, self.error))
 
-    def add_partitions(self, transactional_id, producer_id, producer_epoch, partitions, done):
+    def add_partitions(self, transactional_id, producer_id, producer_epoch, partitions, answer):
         self.asked.append("add")
-        done(self.error)
+        answer(dict.fromkeys(partitions, self.error))
 
 
 @pytest.fixture
@@ -53,24 +49,7 @@ def answer_for(client, error=ErrorCode.NONE):
 
 async def commit(client, *offsets, version=5, epoch=0, producer_id=PRODUCER, metadata="", group="g", **fields):
     """Commit (topic, partition, offset) in a transaction; the errors, partition by partition."""
-    request = TxnOffsetCommitRequest(
-        transactional_id="id",
-        group_id=group,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        topics=[
-            TxnOffsetCommitRequestTopic(
-                name=topic,
-                partitions=[
-                    TxnOffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=offset, committed_metadata=metadata
-                    )
-                ],
-            )
-            for topic, index, offset in offsets
-        ],
-        **fields,
-    )
+    request = txn_offset_commit("id", group, producer_id, epoch, *offsets, metadata=metadata, **fields)
     answer = await client.client.ask(ApiKey.TXN_OFFSET_COMMIT, request, version)
     return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 
@@ -87,8 +66,7 @@ async def end(client, *, commit, epoch=0, producer_id=PRODUCER, group="g"):
 
 async def stable(client, index=0, version=7):
     """What a reader of stable offsets gets: the offset and the error."""
-    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[index])]
-    request = OffsetFetchRequest(group_id="g", topics=topics, require_stable=True)
+    request = offset_fetch(version, {"g": [("t", [index])]}, require_stable=True)
     ((found,),) = [
         topic.partitions for topic in (await client.client.ask(ApiKey.OFFSET_FETCH, request, version)).topics
     ]
@@ -163,16 +141,33 @@ async def test_what_does_not_exist_or_is_too_long_fails_alone(client):
 
 async def test_groups_that_cannot_be(client):
     assert await commit(client, ("t", 0, 5), group="") == [ErrorCode.INVALID_GROUP_ID]
-    assert await commit(client, ("t", 0, 5), member_id="m", generation_id=3) == [ErrorCode.ILLEGAL_GENERATION]
+    assert await commit(client, ("t", 0, 5), member="m", generation=3) == [ErrorCode.ILLEGAL_GENERATION]
 
 
 async def test_a_member_commits_in_its_generation(client):
     member = await client.stable()
-    assert await commit(client, ("t", 0, 5), member_id=member, generation_id=1) == [ErrorCode.NONE]
-    assert await commit(client, ("t", 0, 5), member_id=member, generation_id=2) == [ErrorCode.ILLEGAL_GENERATION]
-    assert await commit(client, ("t", 0, 5), member_id="m", generation_id=1) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert await commit(client, ("t", 0, 5), member=member, generation=1) == [ErrorCode.NONE]
+    assert await commit(client, ("t", 0, 5), member=member, generation=2) == [ErrorCode.ILLEGAL_GENERATION]
+    assert await commit(client, ("t", 0, 5), member="m", generation=1) == [ErrorCode.UNKNOWN_MEMBER_ID]
     # Clients before version 3 do not say for whom they commit.
     assert await commit(client, ("t", 0, 5), version=2) == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("then", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE], ids=lambda error: error.name)
+async def test_a_transaction_that_ends_while_its_coordinator_is_asked_is_asked_about_again(client, then):
+    """If it was this one, its marker is there already, and nobody would write another: readers of stable offsets would
+    wait for ever. It may have been the one before.
+    """
+    asked = asyncio.Queue()
+    client.coordinator.verify = lambda *question: asked.put_nowait(question[-1])
+    asking = asyncio.get_running_loop().create_task(commit(client, ("t", 0, 5), version=4))
+    answer = await asked.get()
+    await end(client, commit=False)
+    answer({(CONSUMER_OFFSETS, 0): ErrorCode.NONE})
+    (await asked.get())({(CONSUMER_OFFSETS, 0): then})
+    assert await asking == [ErrorCode.TRANSACTION_ABORTABLE if then else ErrorCode.NONE]
+    log = client.broker.replicas.find(CONSUMER_OFFSETS, 0).log
+    assert (log.last_stable_offset == log.end_offset) is bool(then)
 
 
 async def test_deleting_the_group_deletes_what_is_pending(client):
@@ -187,10 +182,10 @@ async def test_deleting_the_group_deletes_what_is_pending(client):
 
 @asynccontextmanager
 async def started_again(folder):
-    """A broker over what another has left, that has loaded its groups."""
+    """A broker on the data of another, which has loaded its groups."""
     async with running(folder, offsets_topic_num_partitions=1) as broker, group_client(broker) as client:
         while (await stable(client))[1] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            pass  # asking is all that a client can do
+            pass  # a client can only ask again
         yield client
 
 

@@ -1,12 +1,20 @@
 """WriteTxnMarkers, as an administrator or another broker sends it."""
 
+import asyncio
+
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from tests.broker.server.harness import connected
+from tests.broker.transaction.client import coordinating
 from tests.support.running_broker import create_topic, partition, running
+from tests.support.slow_replicas import SlowReplicas
 
 
 @pytest.fixture
@@ -72,6 +80,32 @@ async def test_partitions_that_are_not_there(client):
     ]
 
 
+async def test_partitions_that_are_led_elsewhere(broker, client):
+    partition(broker).follow(9, 1)
+    assert await write(client, marker(("t", [0, 1]))) == [
+        (7, {("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER, ("t", 1): ErrorCode.NONE})
+    ]
+
+
+async def test_the_answer_waits_for_replicas(broker, client):
+    slow = SlowReplicas(partition(broker))
+    request = WriteTxnMarkersRequest(markers=[marker(("t", [0]))])
+    asking = asyncio.get_running_loop().create_task(client.ask(ApiKey.WRITE_TXN_MARKERS, request, 1))
+    assert not (await asyncio.wait([asking], timeout=0.05))[0]
+    assert partition(broker).log.end_offset == 1
+    slow.commit(partition(broker))
+    assert (await asking).markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+async def test_a_marker_that_may_be_cut_is_not_acknowledged(broker, client):
+    slow = SlowReplicas(partition(broker))
+    request = WriteTxnMarkersRequest(markers=[marker(("t", [0]))])
+    asking = asyncio.get_running_loop().create_task(client.ask(ApiKey.WRITE_TXN_MARKERS, request, 1))
+    await asyncio.wait([asking], timeout=0.05)
+    slow.lose(partition(broker))
+    assert (await asking).markers[0].topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 async def test_what_is_over(client):
     await write(client, marker(("t", [0]), epoch=2, coordinator_epoch=3))
     stale_epoch = marker(("t", [0]), epoch=1, coordinator_epoch=3)
@@ -101,3 +135,21 @@ async def test_what_no_producer_can_have_sent(broker, client):
 async def test_nothing_to_write_is_answered(client):
     assert await write(client) == []
     assert await write(client, marker()) == [(7, {})]
+
+
+async def test_the_log_of_transactions_takes_no_marker(tmp_path):
+    """Kafka writes it, and after the next start loses what follows it in that partition."""
+    async with coordinating(tmp_path) as client:
+        await client.init("known")
+        end = partition(client.broker, "__transaction_state").log.end_offset
+        assert await write(client, marker(("t", [0]), ("__transaction_state", [0, 1]))) == [
+            (
+                7,
+                {
+                    ("t", 0): ErrorCode.NONE,
+                    ("__transaction_state", 0): ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    ("__transaction_state", 1): ErrorCode.INVALID_TOPIC_EXCEPTION,
+                },
+            )
+        ]
+        assert partition(client.broker, "__transaction_state").log.end_offset == end

@@ -1,53 +1,41 @@
 """A registry in memory alone, for tests of what stands on a registry."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
-from broker.registry.errors import RegistryUnavailable
-from broker.registry.operations import Operation
-from broker.registry.registry import Node, Registry, WatchCallback
-from broker.registry.tree import ROOT, Staging, Tree
+from barnabas.broker.registry.errors import RegistryUnavailable
+from barnabas.broker.registry.tree import Staging, Tree
+from barnabas.broker.registry.tree_operations import Operation
+from barnabas.broker.registry.tree_registry import TreeRegistry
 
 
-class MemoryRegistry(Registry):
+class MemoryRegistry(TreeRegistry):
     def __init__(self) -> None:
-        self._tree = Tree()
-        self._watches: list[tuple[str, WatchCallback]] = []
+        super().__init__(Tree())
         self._closed = False
-
-    def find(self, path: str) -> Node | None:
-        return self._tree.find(path)
-
-    def get(self, path: str) -> Node:
-        return self._tree.get(path)
-
-    def children(self, path: str) -> list[str]:
-        return self._tree.children(path)
-
-    def watch(self, path: str, callback: WatchCallback) -> Callable[[], None]:
-        watch = (path, callback)
-        self._watches.append(watch)
-        return lambda: self._watches.remove(watch) if watch in self._watches else None
+        self._zxid = 0
 
     async def multi(self, operations: Sequence[Operation]) -> None:
         self.apply(operations)
 
     def apply(self, operations: Sequence[Operation]) -> None:
-        """`multi` for those who do not want to wait."""
+        """`multi` for callers that do not wait."""
         if self._closed:
             raise RegistryUnavailable("the registry is closed")
-        staged = Staging(self._tree)
+        self._zxid += 1
+        staged = Staging(self.tree, self._zxid)
         for operation in operations:
             staged.stage(operation)
-        self._tree.apply(staged.changes)
-        for path, callback in tuple(self._watches):
-            below = path if path == ROOT else path + "/"
-            seen = [change for change in staged.changes if change.path == path or change.path.startswith(below)]
-            try:
-                if seen:
-                    callback(seen)
-            except Exception as error:
-                asyncio.get_running_loop().call_exception_handler({"message": "a watch failed", "exception": error})
+        self.tree.apply(staged.changes)
+        self.notify(staged.changes)
+
+    async def mirror(self, path: str) -> None:
+        pass
+
+    async def refresh(self, path: str) -> None:
+        pass
+
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        pass
 
     async def close(self) -> None:
         self._closed = True

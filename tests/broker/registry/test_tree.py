@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.registry.errors import BadVersion, Conflict, NoChildrenForEphemerals, NodeExists, NoNode, NotEmpty
-from broker.registry.operations import ANY_VERSION, Check, Create, Delete, Operation, Set
-from broker.registry.registry import Node
-from broker.registry.tree import Staging, Tree
+from barnabas.broker.registry.errors import BadVersion, Conflict, NoChildrenForEphemerals, NodeExists, NoNode, NotEmpty
+from barnabas.broker.registry.registry import Node
+from barnabas.broker.registry.tree import Staging, Tree
+from barnabas.broker.registry.tree_operations import ANY_VERSION, Check, Create, Delete, Operation, Set
 
 Model = dict[str, Node]
 
@@ -14,8 +14,8 @@ paths = st.sampled_from(["/a", "/b", "/a/c", "/a/c/d", "/a/e", "/b/c"])
 data = st.sampled_from([b"", b"x"])
 versions = st.sampled_from([ANY_VERSION, ANY_VERSION, 0, 1])
 operations = st.one_of(
-    st.builds(Create, paths, data, st.booleans()),
-    st.builds(Create, paths, data),
+    st.builds(Create, paths, data, st.booleans(), st.just(False)),
+    st.builds(Create, paths, data, st.just(False), st.just(False)),
     st.builds(Set, paths, data, versions),
     st.builds(Delete, paths, versions),
     st.builds(Check, paths, versions),

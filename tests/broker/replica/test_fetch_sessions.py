@@ -4,9 +4,9 @@ from itertools import count
 
 import pytest
 
-from broker.replica.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+from barnabas.broker.replica.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
 
 VERSION = 12
 
@@ -61,7 +61,7 @@ def test_a_full_request_begins_a_session_and_tells_everything():
     assert told(response) == [0, 1]
 
 
-def test_an_incremental_request_is_told_only_news():
+def test_an_incremental_request_gets_only_changes():
     cache = sessions()
     ask(cache, fetch(0, 0))
     assert told(ask(cache, fetch(session_id=1, epoch=1))) == []
@@ -69,7 +69,7 @@ def test_an_incremental_request_is_told_only_news():
     assert told(ask(cache, fetch(session_id=1, epoch=3), {0: partition_data(0, high_watermark=6)})) == [0]
 
 
-def test_an_error_is_told_and_so_is_its_end():
+def test_an_error_and_its_end_are_both_reported():
     cache = sessions()
     ask(cache, fetch(0))
     assert told(ask(cache, fetch(session_id=1, epoch=1), {0: partition_data(0, error_code=1)})) == [0]

@@ -5,15 +5,17 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
-from storage.filesystem import FileSystem
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_offsets
+from barnabas.storage.filesystem import FileSystem
+from tests.broker.replica.cluster import leader_and_isr, state
 from tests.storage.support import batch, read_all, values_of
 from tests.support.manual_clock import ManualClock
 from tests.support.running_broker import create_topic, delete_topic, partition, running
 
 RETENTION_CHECK = 300
 CHECKPOINT = 60
+HIGH_WATERMARKS = 5
 
 
 class TellingFileSystem(FileSystem):
@@ -21,12 +23,13 @@ class TellingFileSystem(FileSystem):
 
     def __init__(self):
         self.refused = None
+        self.refusal = OSError("not this one")
         self._loop = asyncio.get_running_loop()
         self._done = asyncio.Queue()
 
     def rename(self, source, target):
         if self.refused is not None and self.refused in source:
-            raise OSError("not this one")
+            raise self.refusal
         super().rename(source, target)
         self._loop.call_soon_threadsafe(self._done.put_nowait, ("rename", target))
 
@@ -79,13 +82,15 @@ async def test_old_segments_are_deleted(broker, clock, disk, tmp_path):
     assert values(broker) == [b"b"]
     assert partition(broker).log.log_start_offset == 1
     deleted = tmp_path / "t-0" / "00000000000000000000.log.deleted"
-    assert deleted.exists()  # whoever reads it may finish
+    assert deleted.exists()  # its readers may finish
     clock.advance(60)
     await disk.until("unlink", "00000000000000000000.log.deleted")
     assert not deleted.exists()
 
 
-async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, clock, disk):
+@pytest.mark.parametrize("refusal", [OSError("not this one"), RuntimeError("nobody foresaw this")])
+async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, clock, disk, refusal):
+    disk.refusal = refusal
     await create_topic(broker, "t", partitions=3, retention_ms=1000)
     for index in range(3):
         append(broker, b"a", index)
@@ -93,9 +98,16 @@ async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, c
     disk.refused = "/t-1/"
     clock.advance(1)
     with capture_logs() as logs:
-        clock.advance(RETENTION_CHECK)
+        clock.advance(2 * RETENTION_CHECK)
     assert [values(broker, index) for index in (0, 2)] == [[], []]
-    assert [entry["partition"] for entry in logs if entry["log_level"] == "error"] == ["t-1"]
+    errors = [entry for entry in logs if entry["log_level"] == "error"]
+    assert [(entry["kind"], entry["name"], entry["exc_info"]) for entry in errors] == [
+        ("retention", "t-1", None if isinstance(refusal, OSError) else refusal)
+    ]
+    disk.refused = None
+    clock.advance(RETENTION_CHECK)
+    assert values(broker, 1) == []
+    assert broker.set_aside.entries() == []
 
 
 async def test_a_topic_may_be_deleted_before_its_old_segments_are(tmp_path, clock, disk):
@@ -143,3 +155,15 @@ async def test_nothing_happens_any_more_when_it_has_stopped(tmp_path, clock):
     async with running(tmp_path, clock=clock):
         assert all(clock.pending(interval) for interval in intervals)
     assert not any(clock.pending(interval) for interval in intervals)
+
+
+async def test_high_watermarks_are_saved_often_where_there_are_followers(broker, clock, disk, tmp_path):
+    topic_id = await create_topic(broker, "t")
+    assert not clock.pending(HIGH_WATERMARKS)
+    order = state(leader=0, leader_epoch=1, replicas=(0, 9), partition_epoch=9)
+    broker.replicas.take_roles(leader_and_isr(order, topic_id=topic_id))
+    partition(broker).append_now(batch(b"a"), 0)
+    partition(broker).follower_fetched(9, 1, 0, 1)
+    clock.advance(HIGH_WATERMARKS)
+    await disk.until("rename", HIGH_WATERMARK_CHECKPOINT)
+    assert read_offsets(str(tmp_path / HIGH_WATERMARK_CHECKPOINT)) == {TopicPartition("t", 0): 1}

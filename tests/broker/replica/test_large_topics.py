@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
-from broker.config import replace_topic_config
-from broker.controller.create_partitions import NewPartitions
-from broker.controller.create_topics import NewTopic
-from broker.controller.delete_topics import TopicReference
-from tests.support.running_broker import partition, running
+from barnabas.broker.config import replace_topic_config
+from barnabas.broker.controller.create_partitions import NewPartitions
+from barnabas.broker.controller.create_topics import NewTopic
+from barnabas.broker.controller.delete_topics import TopicReference
+from tests.support.running_broker import partition, running, term_of
 
 LARGE = 100
 
 
 @pytest.fixture
 def one_step_a_turn(monkeypatch):
-    monkeypatch.setattr("broker.replica.turns._SECONDS_A_TURN", 0)
+    monkeypatch.setattr("barnabas.broker.replica.turns._SECONDS_PER_TURN", 0)
 
 
 @pytest.fixture
@@ -30,10 +30,14 @@ def folders(data):
 
 async def begin(broker, name="large", partitions=LARGE):
     """Have a topic created, but not made yet."""
-    (created,) = await broker.controller.create_topics([NewTopic(name, partitions)])
-    assert not created.error_code
+    known = asyncio.Event()
+    cancel = broker.cluster.subscribe(lambda change: known.set())
+    creating = asyncio.create_task(term_of(broker).create_topics([NewTopic(name, partitions)]))
+    await known.wait()
+    cancel()
+    assert not creating.done()
     assert broker.replicas.find(name, 0) is None
-    return created.topic_id
+    return broker.cluster.topic(name).topic_id
 
 
 async def test_its_partitions_are_found_when_all_are_there(broker):
@@ -47,7 +51,7 @@ async def test_its_partitions_are_found_when_all_are_there(broker):
 
 async def test_a_small_topic_does_not_wait_for_it(broker):
     await begin(broker)
-    await broker.create_topics([NewTopic("small", 30)])
+    await term_of(broker).create_topics([NewTopic("small", 30)])
     assert partition(broker, "small", 29)
     assert broker.replicas.find("large", 0) is None
     await broker.replicas.made("large")
@@ -55,7 +59,7 @@ async def test_a_small_topic_does_not_wait_for_it(broker):
 
 async def test_it_may_be_deleted_before_it_is_made(broker, tmp_path):
     topic_id = await begin(broker)
-    await broker.controller.delete_topics([TopicReference("large")])
+    await term_of(broker).delete_topics([TopicReference("large")])
     await broker.replicas.made("large")
     assert broker.replicas.find(topic_id, 0) is broker.replicas.find("large", 0) is None
     assert not [name for name in folders(tmp_path) if not name.endswith("-delete")]
@@ -64,7 +68,7 @@ async def test_it_may_be_deleted_before_it_is_made(broker, tmp_path):
 
 async def test_it_may_be_deleted_and_created_again_before_it_is_made(broker, tmp_path):
     first = await begin(broker)
-    await broker.controller.delete_topics([TopicReference("large")])
+    await term_of(broker).delete_topics([TopicReference("large")])
     second = await begin(broker, partitions=40)
     await broker.replicas.made("large")
     assert broker.replicas.find(first, 0) is None
@@ -77,13 +81,13 @@ async def test_it_may_be_deleted_and_created_again_before_it_is_made(broker, tmp
 
 async def test_it_may_grow_before_it_is_made(broker):
     await begin(broker)
-    await broker.create_partitions([NewPartitions("large", LARGE + 100)])
+    await term_of(broker).create_partitions([NewPartitions("large", LARGE + 100)])
     assert [each.index for each in broker.replicas] == list(range(LARGE + 100))
 
 
 async def test_settings_that_change_before_it_is_made_hold(broker):
     await begin(broker)
-    await broker.controller.alter_topic_configs(
+    await broker.config_follower.alter_topic(
         "large", lambda _: replace_topic_config({"retention.ms": "1000"}, broker.config)
     )
     await broker.replicas.made("large")
@@ -92,7 +96,7 @@ async def test_settings_that_change_before_it_is_made_hold(broker):
 
 async def test_the_brokers_settings_that_change_before_it_is_made_hold(broker):
     await begin(broker)
-    await broker.controller.alter_broker_configs(None, lambda _: {"log.retention.ms": "1000"})
+    await broker.config_follower.alter_broker(None, lambda _: {"log.retention.ms": "1000"})
     await broker.replicas.made("large")
     assert {each.log.config.retention_ms for each in broker.replicas} == {1000}
 
@@ -107,8 +111,8 @@ async def test_a_stop_does_not_wait_for_it_and_the_next_start_makes_it(tmp_path,
 
 async def test_what_was_deleted_before_a_stop_does_not_come_back(tmp_path, one_step_a_turn):
     async with running(tmp_path) as broker:
-        await broker.create_topics([NewTopic("large", LARGE)])
-        await broker.controller.delete_topics([TopicReference("large")])
+        await term_of(broker).create_topics([NewTopic("large", LARGE)])
+        await term_of(broker).delete_topics([TopicReference("large")])
     async with running(tmp_path) as broker:
         assert not list(broker.replicas)
         assert folders(tmp_path) == set()

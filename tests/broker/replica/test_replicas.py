@@ -1,17 +1,25 @@
 """The partitions of a broker: what becomes of them as topics come, change and go."""
 
+import shutil
 import uuid
 
 import pytest
 from structlog.testing import capture_logs
 
-from broker.controller.create_partitions import NewPartitions
-from storage.config import LogConfig
-from storage.filesystem import FileSystem
-from storage.log_directory import LogDirectory
-from storage.topic_partition import TopicPartition
+from barnabas.broker.cluster.deletions import deletions
+from barnabas.broker.controller.create_partitions import NewPartitions
+from barnabas.broker.controller.znodes import deletion_path
+from barnabas.broker.testing.settling import settle
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log_directory import LogDirectory
+from tests.broker.server.harness import connected
 from tests.storage.support import batch, read_all, values_of
-from tests.support.running_broker import create_topic, delete_topic, partition, running
+from tests.support.running_broker import cluster_of, create_topic, delete_topic, partition, running, term_of
 
 
 @pytest.fixture
@@ -68,7 +76,7 @@ class TestTopics:
         await create_topic(broker)
         append(broker, b"a")
         before = partition(broker)
-        await broker.create_partitions([NewPartitions("t", 3)])
+        await term_of(broker).create_partitions([NewPartitions("t", 3)])
         assert names(broker) == ["t-0", "t-1", "t-2"]
         assert partition(broker) is before
         assert values(broker) == [b"a"]
@@ -105,10 +113,11 @@ class TestTopics:
                 super().mkdir(path)
 
         async with running(tmp_path, file_system=Full()) as broker:
+            await create_topic(broker, "t")
             with capture_logs() as logs:
-                await create_topic(broker, "t", partitions=2)
-            assert [(entry["event"], entry["partition"]) for entry in logs if entry["log_level"] == "error"] == [
-                ("partition could not be made", "t-1")
+                await term_of(broker).create_partitions([NewPartitions("t", 2)])
+            assert [(entry["kind"], entry["name"]) for entry in logs if entry["log_level"] == "error"] == [
+                ("partition", "t-1")
             ]
             append(broker, b"a")
             assert broker.replicas.find("t", 1) is None
@@ -121,7 +130,7 @@ class TestSettings:
     async def test_of_a_topic_reach_its_logs_at_once(self, broker):
         await create_topic(broker, "t", partitions=2, retention_ms=1000)
         assert partition(broker).log.config.retention_ms == 1000
-        await broker.controller.alter_topic_configs("t", lambda present: {**present, "retention.ms": "2000"})
+        await broker.config_follower.alter_topic("t", lambda present: {**present, "retention.ms": "2000"})
         assert [partition(broker, "t", index).log.config.retention_ms for index in range(2)] == [2000, 2000]
 
     async def test_of_the_broker_are_those_of_topics_without_their_own(self, tmp_path):
@@ -142,6 +151,30 @@ class TestStarting:
             found = partition(broker, "t", 1)
             assert (found.topic_id, found.log.high_watermark, found.log.config.retention_ms) == (topic_id, 1, -1)
             assert values(broker, "t", 1) == [b"a"]
+
+    async def test_a_deletion_that_a_crash_interrupted_is_finished(self, tmp_path):
+        data, saved = tmp_path / "data", tmp_path / "saved"
+        async with running(data) as broker:
+            topic_id = await create_topic(broker, "t", partitions=2)
+            shutil.copytree(data / "t-1", saved)
+            await delete_topic(broker)
+            await settle(cluster_of(broker))
+            assert not deletions(broker.registry)
+            await broker.registry.create(deletion_path(topic_id))  # as it was before the folders were gone
+        shutil.copytree(saved, data / "t-1")
+        async with running(data) as broker:
+            await settle(cluster_of(broker))
+            assert folders(data) == []
+            assert not deletions(broker.registry)
+
+    async def test_the_topics_of_a_deletion_are_noted_with_it(self, broker):
+        topic_ids = [await create_topic(broker, name) for name in ("t", "u")]
+        notes = []
+        broker.cluster.subscribe(lambda change: notes.append(deletions(broker.registry)))
+        await delete_topic(broker, "t")
+        assert list(notes[0]) == [topic_ids[0]]
+        await settle(cluster_of(broker))
+        assert not deletions(broker.registry)
 
     async def test_what_the_registry_does_not_know_is_kept_and_not_used(self, tmp_path):
         async with running(tmp_path) as broker:
@@ -171,3 +204,20 @@ class TestStarting:
         with capture_logs():
             async with running(tmp_path) as broker:
                 assert values(broker) == []
+
+
+async def test_an_append_that_fails_for_a_reason_nobody_foresaw_costs_no_other_partition_its_own(tmp_path):
+    class Disk(FileSystem):
+        def pwritev(self, fd, buffers, position):
+            if any(b"bad" in bytes(buffer) for buffer in buffers):
+                raise RuntimeError("nobody foresaw this")
+            return FileSystem.pwritev(fd, buffers, position)
+
+    async with running(tmp_path, file_system=Disk()) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t", partitions=3)
+        records = [(0, bytes(batch(b"a"))), (1, bytes(batch(b"bad"))), (2, bytes(batch(b"c")))]
+        answer = await client.ask(ApiKey.PRODUCE, produce(*(("t", index, data) for index, data in records)), 9)
+        codes = [part.error_code for topic in answer.responses for part in topic.partition_responses]
+        assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+        assert [(entry.kind, entry.name) for entry in broker.set_aside.entries()] == [("append", "t-1")]
+        assert [values(broker, "t", index) for index in range(3)] == [[b"a"], [], [b"c"]]

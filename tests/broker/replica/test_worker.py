@@ -4,7 +4,7 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from broker.replica.worker import Worker
+from barnabas.broker.replica.worker import Worker
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ async def test_work_is_done_on_a_thread_and_its_result_told_on_the_loop(worker):
     assert told_on is threading.current_thread()
 
 
-async def test_what_work_raises_is_told_too(worker):
+async def test_exceptions_of_the_work_are_reported_too(worker):
     queue, done = outcomes()
     worker.run(lambda: 1 // 0, done)
     outcome, _ = await queue.get()
     assert isinstance(outcome, ZeroDivisionError)
 
 
-async def test_what_it_raises_is_logged_if_nobody_wants_to_know():
+async def test_what_it_raises_is_logged_if_it_is_not_awaited():
     worker = Worker(asyncio.get_running_loop(), threads=1)
     with capture_logs() as logs:
         worker.run(lambda: 1 // 0)

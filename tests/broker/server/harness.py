@@ -1,19 +1,16 @@
-"""A server with handlers of a test's own, and a bare client to talk to it byte by byte."""
+"""A server with handlers that a test defines, and a bare client that talks to it byte by byte."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from contextlib import asynccontextmanager
 
-from broker.clock import SystemClock
-from broker.config import BrokerConfig
-from broker.server.server import Server
-from protocol.api import ApiKey, response_header_version, response_type
-from protocol.decoder import decoder
-from protocol.encoder import encode
-from protocol.headers import RequestHeader, ResponseHeader
+from barnabas.broker.clock import SystemClock
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.server.server import Server
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.frames import FRAME_SIZE, read_answer, request_frame
 
 
 @asynccontextmanager
@@ -32,12 +29,7 @@ async def serving(*apis, clock=None, **settings):
 
 
 def frame(key: ApiKey, message, version=0, correlation_id=1, client_id="test") -> bytes:
-    flexible = version in type(message).flexible
-    header = RequestHeader(
-        request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
-    )
-    body = encode(header, 2 if flexible else 1) + encode(message, version)
-    return struct.pack(">i", len(body)) + body
+    return request_frame(key, message, version, correlation_id, client_id)
 
 
 class Client:
@@ -52,12 +44,10 @@ class Client:
 
     async def answer(self, key: ApiKey, version=0):
         """The next answer: its correlation id and its message."""
-        size = struct.unpack(">i", await self.reader.readexactly(4))[0]
-        body = await self.reader.readexactly(size)
-        header, pos = decoder(ResponseHeader, response_header_version(key, version))(body, 0)
-        message, pos = decoder(response_type(key), version)(body, pos)
-        assert pos == len(body)
-        return header.correlation_id, message
+        (size,) = FRAME_SIZE.unpack(await self.reader.readexactly(FRAME_SIZE.size))
+        answer = read_answer(await self.reader.readexactly(size), key, version)
+        assert not answer.left_over
+        return answer.correlation_id, answer.message
 
     async def ask(self, key: ApiKey, message, version=0, correlation_id=1):
         self.send(frame(key, message, version, correlation_id))

@@ -1,4 +1,4 @@
-from broker.server.buffers import SMALLEST, BufferPool
+from barnabas.broker.server.buffers import SMALLEST, BufferPool
 
 
 def test_a_buffer_given_back_is_the_next_one_taken():

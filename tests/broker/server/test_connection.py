@@ -7,18 +7,20 @@ import struct
 import pytest
 from structlog.testing import capture_logs
 
-from broker.server import connection as connection_module
-from broker.server.buffers import SMALLEST
-from broker.server.dispatch import Api
-from protocol.api import ApiKey
-from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.produce import ProduceRequest, ProduceResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from storage.filesystem import FileSystem
-from storage.open_files import Handle
-from storage.segment import FileSlice
+from barnabas.broker.server import connection as connection_module
+from barnabas.broker.server.buffers import SMALLEST
+from barnabas.broker.server.dispatch import Api
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.frames import framed
+from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.open_files import Handle
+from barnabas.storage.segment import FileSlice
 from tests.broker.server.harness import connected, frame, serving
+from tests.support.compiled import replaces_a_method
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -117,6 +119,59 @@ async def test_a_coroutine_may_handle_a_request():
         assert (await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=1)).throttle_time_ms == 5
 
 
+async def test_a_client_that_sends_very_much_at_once_lets_others_have_their_turn():
+    handled = []
+
+    def handle(request, message):
+        handled.append(request.client_id)
+        return HeartbeatResponse()
+
+    async with (
+        serving(Api(ApiKey.HEARTBEAT, handle)) as server,
+        connected(server) as greedy,
+        connected(server) as other,
+    ):
+        greedy.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, client_id="greedy") * 500)
+        other.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, client_id="other"))
+        await other.answer(ApiKey.HEARTBEAT)
+        assert handled.index("other") < 100
+        for _ in range(500):
+            await greedy.answer(ApiKey.HEARTBEAT)
+        assert len(handled) == 501
+
+
+@replaces_a_method
+async def test_a_very_large_frame_is_not_copied_again_and_again():
+    async with serving(ECHO, socket_request_max_bytes=200_000_000) as server, connected(server) as client:
+        taken = []
+        take = server.buffers.take
+        server.buffers.take = lambda size=SMALLEST: taken.append(size) or take(size)
+        text = "x" * 30_000
+        assignments = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(20_000_000))]
+        request = SyncGroupRequest(group_id="g", generation_id=1, member_id=text, assignments=assignments)
+        response = await client.ask(ApiKey.SYNC_GROUP, request)
+        assert response.assignment == text.encode()
+        # Twice as large until it has shown that it is large.
+        assert [size for size in taken if size > 4 * 1024 * 1024] == [pytest.approx(20_030_000, rel=0.01)]
+
+
+async def test_what_arrives_while_a_frame_is_decoded_in_pieces_does_not_disturb_it():
+    def names(request, message):
+        return SyncGroupResponse(assignment=",".join(each.member_id for each in message.assignments).encode())
+
+    async with serving(Api(ApiKey.SYNC_GROUP, names), AT_ONCE) as server, connected(server) as client:
+        wanted = [f"member{number}" for number in range(20_000)]
+        request = sync_group("m")
+        request.assignments += [SyncGroupRequestAssignment(member_id=name, assignment=b"") for name in wanted]
+        for _ in range(3):
+            client.send(frame(ApiKey.SYNC_GROUP, request) + frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        for _ in range(3):
+            assert (await client.answer(ApiKey.SYNC_GROUP))[1].assignment == ",".join(wanted).encode()
+            await client.answer(ApiKey.HEARTBEAT)
+        (connection,) = server.connections
+        assert not connection._buffer
+
+
 async def test_a_buffer_grows_for_a_large_frame_and_goes_back_to_the_pool():
     def count(request, message):
         return SyncGroupResponse(assignment=str(len(message.assignments[0].assignment)).encode())
@@ -171,7 +226,7 @@ async def test_garbage_closes_its_own_connection_with_one_log_line(data, reason)
 async def test_bytes_after_a_request_are_let_pass_as_kafka_does():
     async with serving(AT_ONCE) as server, connected(server) as client:
         body = frame(ApiKey.HEARTBEAT, HEARTBEAT)[4:] + b"x"
-        client.send(struct.pack(">i", len(body)) + body)
+        client.send(framed(body))
         assert (await client.answer(ApiKey.HEARTBEAT))[0] == 1
 
 
@@ -196,7 +251,7 @@ async def test_a_parked_request_learns_that_its_client_has_gone():
         assert not server.connections
 
 
-async def test_a_failing_handler_costs_its_client_the_connection_and_nobody_else_anything():
+async def test_a_failing_handler_closes_only_the_connection_of_its_client():
     def broken(request, message):
         raise RuntimeError("a bug")
 
@@ -228,7 +283,7 @@ async def test_a_client_that_does_not_read_its_answers_stops_being_read():
                 await other.ask(ApiKey.HEARTBEAT, HEARTBEAT)
             assert begun == 1
             (stalled,) = [c for c in server.connections if c._out]
-            assert not stalled._reading  # its buffer is full, the rest waits on its side
+            assert not stalled._reading  # its buffer is full, and the rest waits there
             client.reader._transport.resume_reading()
             for _ in range(3):
                 assert len((await client.answer(ApiKey.SYNC_GROUP))[1].assignment) == 1_000_000
@@ -246,7 +301,7 @@ def segment(tmp_path):
     return Handle(FileSystem(), str(tmp_path / "segment")), data
 
 
-@pytest.mark.parametrize("send_file", ["_send_file_zero_copy", "_send_file_copying"])
+@pytest.mark.parametrize("send_file", ["_send_file_zero_copy", "send_file_copying"])
 async def test_records_go_from_file_to_socket_between_what_stands_around_them(segment, monkeypatch, send_file):
     monkeypatch.setattr(connection_module, "send_file", getattr(connection_module, send_file))
     handle, data = segment

@@ -6,13 +6,17 @@ import struct
 import pytest
 from structlog.testing import capture_logs
 
-from broker.server.dispatch import Api, Dispatcher, Route
-from protocol.api import ApiKey, request_type
-from protocol.decoder import decode
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.schema import Versions
+from barnabas.broker.server.dispatch import SMALL_FRAME, Api, Dispatcher, Route
+from barnabas.protocol.api import ApiKey, request_type
+from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, least_size
+from barnabas.protocol.decoder import MOST_ELEMENTS, decode
+from barnabas.protocol.frames import framed
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.schema import Versions
 from tests.broker.server.harness import connected, frame, serving
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -84,7 +88,7 @@ async def test_tags_in_a_header_are_passed_over():
     tags = b"\x02" + b"\x00\x03abc" + b"\x85\x01\x00"  # two of them, of three bytes and of none
     body = plain[4:header_size] + tags + plain[header_size + 1 :]
     async with serving(AT_ONCE) as server, connected(server) as client:
-        client.send(struct.pack(">i", len(body)) + body)
+        client.send(framed(body))
         assert (await client.answer(ApiKey.HEARTBEAT, 4))[0] == 1
 
 
@@ -95,7 +99,7 @@ async def test_tags_in_a_header_that_are_cut_short_end_the_connection(tags):
     body = struct.pack(">hhih", ApiKey.HEARTBEAT, 4, 1, -1) + tags
     async with serving(AT_ONCE) as server, connected(server) as client:
         with capture_logs() as logs:
-            client.send(struct.pack(">i", len(body)) + body)
+            client.send(framed(body))
             assert await client.closed()
     assert [entry["event"] for entry in logs] == ["connection closed"]
 
@@ -105,7 +109,7 @@ async def test_a_client_id_that_is_cut_short_after_a_whole_one_ends_the_connecti
     async with serving(API_VERSIONS) as server, connected(server) as client:
         await client.ask(ApiKey.API_VERSIONS, ApiVersionsRequest())
         body = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 1, 500) + b"test"
-        client.send(struct.pack(">i", len(body)) + body)
+        client.send(framed(body))
         assert await client.closed()
 
 
@@ -113,7 +117,7 @@ async def test_a_client_id_that_is_cut_short_after_a_whole_one_ends_the_connecti
 async def test_a_version_of_api_versions_that_is_not_served_is_answered_in_version_0s_form(version):
     async with serving(API_VERSIONS, AT_ONCE) as server, connected(server) as client:
         body = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 9, -1) + b"\0who knows what"
-        client.send(struct.pack(">i", len(body)) + body)
+        client.send(framed(body))
         correlation_id, answer = await client.answer(ApiKey.API_VERSIONS, 0)
         assert correlation_id == 9
         assert answer.error_code == 35  # UNSUPPORTED_VERSION
@@ -188,3 +192,124 @@ def test_records_that_lie_in_files_are_parts_of_their_own_between_the_bytes_arou
     assert (size, correlation_id) == (len(whole) - 4, 3)
     read = decode(FetchResponse, version, whole[9 if version == 12 else 8 :])
     assert [bytes(partition.records) for partition in read.responses[0].partitions] == [b"x" * 5, b"x" * 7]
+
+
+# --- in pieces ---
+
+MANY = 5000  # elements, which are more than one piece
+DESCRIBE = DescribeGroupsRequest(groups=[f"group-{number}" for number in range(MANY)])
+
+
+def described(request, message):
+    """A handler that is a generator."""
+    groups = []
+    for group in message.groups:
+        groups.append(described_group(group))
+        yield
+    return DescribeGroupsResponse(groups=groups)
+
+
+def described_group(group_id):
+    return DescribedGroup(group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[])
+
+
+async def test_a_handler_may_be_a_generator_and_others_are_answered_meanwhile():
+    async with serving(Api(ApiKey.DESCRIBE_GROUPS, described), AT_ONCE) as server:
+        async with connected(server) as client, connected(server) as other:
+            client.send(frame(ApiKey.DESCRIBE_GROUPS, DESCRIBE, 5))
+            answer = asyncio.ensure_future(client.answer(ApiKey.DESCRIBE_GROUPS, 5))
+            answered = 0
+            while not answer.done():
+                await other.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+                answered += 1
+    _, response = answer.result()
+    assert [group.group_id for group in response.groups] == DESCRIBE.groups
+    assert answered > 1
+
+
+async def test_what_a_long_request_holds_stays_when_its_buffer_is_used_again():
+    seen = []
+    api = Api(ApiKey.PRODUCE, lambda request, message: seen.append(message) or request.drop_answer())
+    parts = [PartitionProduceData(index=number, records=b"%d" % number) for number in range(MANY)]
+    request = ProduceRequest(
+        acks=0, timeout_ms=0, topic_data=[TopicProduceData(name="t", partition_data=parts)], transactional_id=None
+    )
+    async with serving(api, AT_ONCE) as server, connected(server) as client:
+        client.send(frame(ApiKey.PRODUCE, request, 9) + frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        await client.answer(ApiKey.HEARTBEAT)
+    ((topic,),) = (message.topic_data for message in seen)
+    assert [(part.index, bytes(part.records)) for part in topic.partition_data] == [
+        (number, b"%d" % number) for number in range(MANY)
+    ]
+
+
+async def test_a_request_with_too_many_elements_ends_its_connection():
+    handled = []
+    api = Api(ApiKey.DESCRIBE_GROUPS, lambda request, message: handled.append(message))
+    request = DescribeGroupsRequest(groups=[""] * (MOST_ELEMENTS + 1))
+    async with serving(api) as server, connected(server) as client:
+        with capture_logs() as logs:
+            client.send(frame(ApiKey.DESCRIBE_GROUPS, request, 5))
+            assert await client.closed()
+    assert [entry["reason"] for entry in logs] == [f"more than {MOST_ELEMENTS} elements in one message"]
+    assert handled == []
+
+
+async def test_a_long_request_that_is_cut_short_ends_its_connection():
+    async with serving(Api(ApiKey.DESCRIBE_GROUPS, described)) as server, connected(server) as client:
+        whole = frame(ApiKey.DESCRIBE_GROUPS, DESCRIBE, 5)
+        with capture_logs() as logs:
+            client.send(framed(whole[4:-100]))
+            assert await client.closed()
+    assert "cut short" in logs[0]["reason"]
+
+
+async def test_a_generator_that_fails_ends_its_connection():
+    def failing(request, message):
+        yield
+        raise ValueError("broken")
+
+    async with serving(Api(ApiKey.HEARTBEAT, failing)) as server, connected(server) as client:
+        with capture_logs() as logs:
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+            assert await client.closed()
+    assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
+
+
+async def test_nothing_goes_on_for_a_client_that_is_gone():
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    def endless(request, message):
+        try:
+            while True:
+                begun.set()
+                yield
+        finally:
+            closed.set()
+
+    async with serving(Api(ApiKey.HEARTBEAT, endless)) as server, connected(server) as client:
+        client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+        await begun.wait()
+        client.close()
+        await closed.wait()
+
+
+def test_the_records_of_a_request_that_is_handled_in_pieces_are_never_in_a_receive_buffer():
+    """A small frame is decoded in its buffer, and cannot have as many partitions as are handled in pieces."""
+    for version in request_type(ApiKey.PRODUCE).versions:
+        smallest = least_size(PartitionProduceData, version, version in ProduceRequest.flexible)
+        assert SMALL_FRAME / smallest < ELEMENTS_PER_PIECE
+
+
+async def test_a_request_for_a_very_long_answer_ends_its_connection():
+    def long_winded(request, message):
+        group = described_group("g")
+        group.protocol_data = "x" * 32_000
+        yield
+        return DescribeGroupsResponse(groups=[group] * MANY)
+
+    async with serving(Api(ApiKey.DESCRIBE_GROUPS, long_winded)) as server, connected(server) as client:
+        with capture_logs() as logs:
+            client.send(frame(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["g"]), 5))
+            assert await client.closed()
+    assert [entry["reason"] for entry in logs] == ["an answer of more than 104857600 bytes"]

@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 import pytest
 from structlog.testing import capture_logs
 
-from broker.server import listener as listener_module
-from broker.server.dispatch import Api
-from protocol.api import ApiKey
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.broker.server import listener as listener_module
+from barnabas.broker.server.dispatch import Api
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tests.broker.server.harness import Client, connected, frame, serving
 from tests.support.manual_clock import ManualClock
 
@@ -94,7 +94,7 @@ async def test_sockets_have_the_buffers_that_were_asked_for():
 
 
 async def test_a_storm_of_connections_is_accepted_in_several_turns(monkeypatch):
-    monkeypatch.setattr(listener_module, "_ACCEPTS_A_TURN", 2)
+    monkeypatch.setattr(listener_module, "_ACCEPTS_PER_TURN", 2)
     async with serving(AT_ONCE) as server:
         clients = [connected(server) for _ in range(7)]
         for client in [await each.__aenter__() for each in clients]:

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from broker.server.dispatch import Api, Route
-from broker.server.observe import install, mute, uninstall
-from protocol.api import ApiKey
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.broker.server.dispatch import Api, Route
+from barnabas.broker.server.observe import install, mute, uninstall
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tests.broker.server.harness import connected, frame, serving
 from tests.support.manual_clock import ManualClock
 
@@ -154,7 +154,7 @@ async def test_a_handler_that_fails_is_seen_once_with_the_reason():
         (b"\x00\x00\x00\x0a\x00\x0c\x00\x09\x00\x00\x00\x01\xff\xff", "Heartbeat has no version 9 here"),
     ],
 )
-async def test_frames_that_are_no_requests_are_seen_as_such(data, complaint):
+async def test_frames_that_are_not_requests_are_recognised(data, complaint):
     observer = PassingOn()
     async with serving(Api(ApiKey.HEARTBEAT, at_once)) as server, connected(server) as client:
         install(server.dispatcher, observer)
@@ -187,16 +187,16 @@ async def test_a_muted_connection_begins_nothing_until_its_time_is_over():
     assert len(observer.seen) == 6
 
 
-async def test_somebody_may_object_to_new_connections():
+async def test_a_new_connection_may_be_refused():
     async with serving(Api(ApiKey.HEARTBEAT, at_once)) as server, connected(server) as client:
         await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
-        server.doorkeeper = lambda peer: "not today"
+        server.connection_filter = lambda peer: "not today"
         async with connected(server) as another:
             assert await another.closed()
         await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
 
 
-async def test_a_server_that_is_paused_answers_nobody_and_loses_nothing():
+async def test_a_paused_server_answers_no_requests_and_loses_none():
     begun = []
 
     def waits(request, message):
@@ -209,7 +209,7 @@ async def test_a_server_that_is_paused_answers_nobody_and_loses_nothing():
         server.pause()
         server.pause()
         begun.pop().answer(HeartbeatResponse())
-        async with connected(server) as another:  # the system lets it connect, the broker does not see it
+        async with connected(server) as another:  # it may connect, but is not served
             another.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=3))
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.reader.read(1), 0.1)

@@ -4,9 +4,9 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from broker.server.dispatch import Api
-from protocol.api import ApiKey
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.broker.server.dispatch import Api
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tests.broker.server.harness import connected, frame, serving
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -59,7 +59,7 @@ async def test_an_answer_that_cannot_be_encoded_costs_its_client_the_connection_
     assert logs[0]["api"] == "Heartbeat"
 
 
-async def test_who_set_on_abandon_is_told_once_if_the_client_goes_first():
+async def test_on_abandon_is_called_once_if_the_client_goes_first():
     api, requests = parking()
     told = []
     async with serving(api) as server, connected(server) as client:
@@ -73,7 +73,7 @@ async def test_who_set_on_abandon_is_told_once_if_the_client_goes_first():
     assert told == [request]
 
 
-async def test_who_set_on_abandon_is_not_told_after_the_answer():
+async def test_on_abandon_is_not_called_after_the_answer():
     api, requests = parking()
     told = []
     async with serving(api) as server, connected(server) as client:

@@ -1,4 +1,4 @@
-"""The server's limits: how many connections it takes, how long it keeps silent ones, and how it ends."""
+"""The server's limits: how many connections it accepts, how long it keeps idle ones, and how it stops."""
 
 import asyncio
 import socket
@@ -7,15 +7,19 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from broker.clock import SystemClock
-from broker.config import BrokerConfig
-from broker.server.dispatch import Api
-from broker.server.server import Server
-from protocol.api import ApiKey
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.broker.clock import SystemClock
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.quotas.entities import Entity
+from barnabas.broker.server.dispatch import Api
+from barnabas.broker.server.server import Server
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages import api_versions
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.broker.server.harness import Client, connected, frame, serving
 from tests.support.manual_clock import ManualClock
+from tests.support.ports import HeldPort
+from tests.support.running_broker import running
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 AT_ONCE = Api(ApiKey.HEARTBEAT, lambda request, message: HeartbeatResponse())
@@ -48,6 +52,20 @@ async def test_when_max_connections_is_reached_the_next_one_waits_until_one_goes
                 first.close()
                 assert (await third.answer(ApiKey.HEARTBEAT))[0] == 1
                 assert len(server.connections) == 2
+
+
+async def test_waiting_connections_are_admitted_when_max_connections_is_raised(tmp_path):
+    async with running(tmp_path) as broker:
+        await broker.config_follower.alter_broker(None, lambda _: {"max.connections": "1"})
+        async with connected(broker.server) as first, connected(broker.server) as second:
+            request = api_versions.ApiVersionsRequest()
+            await first.ask(ApiKey.API_VERSIONS, request)
+            second.send(frame(ApiKey.API_VERSIONS, request))
+            for _ in range(20):
+                await first.ask(ApiKey.API_VERSIONS, request)
+            assert len(broker.server.connections) == 1
+            await broker.config_follower.alter_broker(None, lambda _: {})
+            await second.answer(ApiKey.API_VERSIONS)
 
 
 async def test_max_connections_counts_those_of_all_listeners():
@@ -117,7 +135,7 @@ async def test_a_connection_that_is_silent_for_longer_than_connections_max_idle_
             await busy.ask(ApiKey.HEARTBEAT, HEARTBEAT)
 
 
-async def test_who_waits_for_an_answer_is_not_idle():
+async def test_a_client_that_waits_for_an_answer_is_not_idle():
     clock = ManualClock()
     parked = asyncio.Queue()
     api = Api(ApiKey.HEARTBEAT, lambda request, message: parked.put_nowait(request))
@@ -129,7 +147,7 @@ async def test_who_waits_for_an_answer_is_not_idle():
         await client.answer(ApiKey.HEARTBEAT)
 
 
-async def test_who_reads_a_long_answer_slowly_is_not_idle():
+async def test_a_client_that_reads_a_long_answer_slowly_is_not_idle():
     clock = ManualClock()
     size = 20_000_000
     api = Api(ApiKey.SYNC_GROUP, lambda request, message: SyncGroupResponse(assignment=bytes(size)))
@@ -186,9 +204,9 @@ async def test_stopping_closes_listeners_and_connections_and_ends_what_is_under_
 
 async def test_either_all_listeners_are_bound_or_none():
     loop = asyncio.get_running_loop()
-    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as free:
-        taken_port, free_port = taken.getsockname()[1], free.getsockname()[1]
-        free.close()
+    free = HeldPort()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        taken_port, free_port = taken.getsockname()[1], free.number
         config = BrokerConfig(
             {
                 "listeners": f"A://127.0.0.1:{free_port},B://127.0.0.1:{taken_port}",
@@ -200,3 +218,105 @@ async def test_either_all_listeners_are_bound_or_none():
         with pytest.raises(OSError, match=f"127.0.0.1:{taken_port}: Address already in use"):
             server.bind()
         socket.create_server(("127.0.0.1", free_port)).close()
+
+
+# --- how fast connections may come ---
+
+BOTH = {
+    "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+    "listener_security_protocol_map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    "inter_broker_listener_name": "INSIDE",
+}
+
+
+async def is_served(host, port, within=10.0):
+    """Whether a client is answered in that time."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        async with asyncio.timeout(within):
+            await Client(reader, writer).ask(ApiKey.HEARTBEAT, HEARTBEAT)
+    except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+        return False
+    finally:
+        writer.close()
+    return True
+
+
+async def test_beyond_max_connection_creation_rate_a_listener_waits():
+    clock = ManualClock()
+    async with serving(AT_ONCE, clock=clock, max_connection_creation_rate=1) as server:
+        address = server.listeners[0].host, server.listeners[0].port
+        for _ in range(10):
+            assert await is_served(*address)
+        reader, writer = await asyncio.open_connection(*address)
+        asked = asyncio.ensure_future(Client(reader, writer).ask(ApiKey.HEARTBEAT, HEARTBEAT))
+        await asyncio.sleep(0.05)
+        assert not asked.done()
+        server.accept_again()  # as when a connection is closed
+        assert not server.listeners[0]._accepting
+        clock.advance(1)
+        await asked
+        writer.close()
+
+
+async def test_a_server_that_stops_lets_nobody_in_who_waited():
+    clock = ManualClock()
+    async with serving(AT_ONCE, clock=clock, max_connection_creation_rate=1) as server:
+        address = server.listeners[0].host, server.listeners[0].port
+        for _ in range(10):
+            assert await is_served(*address)
+        reader, writer = await asyncio.open_connection(*address)
+        while server.listeners[0]._held is None:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)
+        await server.disconnect()
+        clock.advance(1)
+        assert not server.connections
+        assert await Client(reader, writer).closed()
+        writer.close()
+
+
+async def test_the_listener_of_brokers_does_not_wait_for_clients():
+    clock = ManualClock()
+    async with serving(AT_ONCE, clock=clock, max_connection_creation_rate=1, **BOTH) as server:
+        inside, outside = ((each.host, each.port) for each in server.listeners)
+        assert all([await is_served(*outside) for _ in range(10)])
+        assert not await is_served(*outside, within=0.1)
+        assert all([await is_served(*inside) for _ in range(5)])
+
+
+async def test_an_address_that_connects_too_often_is_closed_after_a_while():
+    clock = ManualClock()
+    async with serving(AT_ONCE, clock=clock) as server:
+        server.quotas.set(Entity(ip="127.0.0.1"), {"connection_creation_rate": "1"})
+        address = server.listeners[0].host, server.listeners[0].port
+        assert all([await is_served(*address) for _ in range(10)])
+        assert not await is_served(*address, within=0.1)
+        reader, writer = await asyncio.open_connection(*address)
+        await asyncio.sleep(0.05)
+        clock.advance(1)
+        assert await Client(reader, writer).closed()
+        writer.close()
+        clock.advance(10)
+        assert await is_served(*address)
+
+
+async def test_brokers_come_in_beyond_max_connections_and_the_longest_silent_client_goes():
+    async with serving(AT_ONCE, max_connections=1, **BOTH) as server:
+        inside, outside = ((each.host, each.port) for each in server.listeners)
+        client = Client(*await asyncio.open_connection(*outside))
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        broker = Client(*await asyncio.open_connection(*inside))
+        await broker.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        assert await client.closed()
+        client.close()
+        broker.close()
+
+
+async def test_a_listener_may_have_a_limit_of_its_own():
+    async with serving(AT_ONCE, **BOTH, **{"listener.name.outside.max.connections": 1}) as server:
+        inside, outside = ((each.host, each.port) for each in server.listeners)
+        client = Client(*await asyncio.open_connection(*outside))
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        assert not await is_served(*outside, within=0.1)
+        assert await is_served(*inside)
+        client.close()

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from broker.clock import Every
-from broker.testing.clock import MovableClock
+from barnabas.broker.clock import Every
+from barnabas.broker.testing.clock import MovableClock
 
 
 @pytest.fixture

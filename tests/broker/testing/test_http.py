@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from broker.testing.http import BadRequest, Call, ControlError, HttpServer, Route, Text
+from barnabas.broker.testing.http import BadRequest, Call, ControlError, HttpServer, Route, Text
 
 TOKEN = "secret"
 AUTHORISED = f"Authorization: Bearer {TOKEN}"
@@ -112,7 +112,7 @@ async def test_an_answer_may_be_text(ask):
 @pytest.mark.parametrize(
     "header", ["X: y", "Authorization: Bearer wrong", "Authorization: Basic secret", "Authorization:"]
 )
-async def test_without_the_token_nothing_is_told(ask, header):
+async def test_without_the_token_nothing_is_revealed(ask, header):
     status, told = await ask("GET /echo/a", header)
     assert status == 401
     assert "Authorization" in told["error"]
@@ -133,7 +133,7 @@ async def test_a_refusal_names_the_field(ask):
         ("POST /fields", b"[]", 400),
     ],
 )
-async def test_what_cannot_be_is_said(ask, line, body, status):
+async def test_an_invalid_request_is_answered_with_an_error(ask, line, body, status):
     told = await ask(line, AUTHORISED, body=body)
     assert told[0] == status
     assert told[1]["error"]
@@ -200,7 +200,7 @@ async def test_a_stream_comes_part_by_part(connect):
     writer.close()
 
 
-async def test_a_stream_ends_when_nobody_listens(connect):
+async def test_a_stream_ends_when_its_reader_goes_away(connect):
     ended.clear()
     reader, writer = await connect()
     writer.write(request("GET /stream?forever", AUTHORISED))

@@ -1,14 +1,15 @@
-"""The laboratory as a whole: it hangs onto the server only while it is in use, and watching changes nothing."""
+"""The laboratory as a whole: it is attached to the server only while it is in use, and observing changes nothing."""
 
 import pytest
 from structlog.testing import capture_logs
 
-from broker.server.dispatch import Route
-from broker.testing.lab import Lab
-from protocol.api import ApiKey
+from barnabas.broker.server.dispatch import Route
+from barnabas.broker.testing.lab import Lab
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
 from tests.broker.server.harness import connected
-from tests.support.requests import batch, produce
-from tests.support.running_broker import create_topic, running
+from tests.support.batches import batch
+from tests.support.running_broker import cluster_of, create_topic, running
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def route(broker):
 
 
 async def test_it_is_in_the_way_only_while_something_is_in_use(broker):
-    lab = Lab(broker)
+    lab = Lab(cluster_of(broker))
     async with connected(broker.server) as client:
         await write(client)
         assert route(broker) is Route
@@ -44,7 +45,7 @@ async def test_it_is_in_the_way_only_while_something_is_in_use(broker):
 
 
 async def test_a_watcher_that_fails_changes_nothing_for_clients(broker, monkeypatch):
-    lab = Lab(broker)
+    lab = Lab(cluster_of(broker))
     lab.strict.switch(True)
     lab.journal.switch(True)
 
@@ -62,7 +63,7 @@ async def test_a_watcher_that_fails_changes_nothing_for_clients(broker, monkeypa
 
 
 async def test_a_reset_leaves_what_is_switched_on_on(broker):
-    lab = Lab(broker)
+    lab = Lab(cluster_of(broker))
     lab.journal.switch(True)
     lab.faults.add({"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"})
     async with connected(broker.server) as client:

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from broker.testing.serving import TOKEN_VARIABLE, EphemeralData, Refused, control_token, watch_parent
+from barnabas.broker.testing.serving import TOKEN_VARIABLE, EphemeralData, Refused, control_token, watch_parent
 
 
 class TestEphemeralData:
@@ -20,7 +20,7 @@ class TestEphemeralData:
             data.end()
             assert not folder.exists()
 
-    def test_what_somebody_may_want_to_keep_is_never_removed(self, tmp_path):
+    def test_what_a_user_may_want_to_keep_is_never_removed(self, tmp_path):
         (tmp_path / "precious").write_text("")
         with pytest.raises(Refused, match="not empty"):
             EphemeralData(str(tmp_path))
@@ -69,10 +69,11 @@ class TestWatchingTheParent:
 
     async def test_without_pidfds_it_is_looked_for_again_and_again(self, monkeypatch):
         monkeypatch.delattr(os, "pidfd_open", raising=False)
-        monkeypatch.setattr("broker.testing.serving._SECONDS_BETWEEN_LOOKS", 0.01)
+        monkeypatch.setattr("barnabas.broker.testing.serving._SECONDS_BETWEEN_CHECKS", 0.01)
         gone = asyncio.Event()
-        watch_parent(asyncio.get_running_loop(), os.getppid(), gone.set)
+        parent = os.getppid()
+        watch_parent(asyncio.get_running_loop(), parent, gone.set)
         await asyncio.sleep(0)
         assert not gone.is_set()
-        monkeypatch.setattr(os, "getppid", lambda: 1)
+        monkeypatch.setattr(os, "getppid", lambda: parent + 1)
         await asyncio.wait_for(gone.wait(), 30)

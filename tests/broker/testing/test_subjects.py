@@ -2,15 +2,21 @@
 
 import pytest
 
-from broker.testing.subjects import names_groups, names_partitions, names_topics, names_transactions, subjects_of
-from protocol.api import ApiKey, request_type
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from tests.support.requests import fetch, produce
+from barnabas.broker.testing.subjects import (
+    names_groups,
+    names_partitions,
+    names_topics,
+    names_transactions,
+    subjects_of,
+)
+from barnabas.client.requests.data import fetch, produce
+from barnabas.protocol.api import ApiKey, request_type
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from tests.support.sample_messages import UUID, sample
 
 

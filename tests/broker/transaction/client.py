@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
+from barnabas.client.requests.lookup import TRANSACTION, find_coordinator
+from barnabas.client.requests.transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    init_producer_id,
+    transaction_to_add,
 )
-from protocol.messages.describe_transactions import DescribeTransactionsRequest
-from protocol.messages.end_txn import EndTxnRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.broker.server.harness import Client, connected, frame
 from tests.support.running_broker import create_topic, running
 
@@ -38,18 +38,13 @@ class TransactionClient:
         return (await self.client.answer(key, version))[1]
 
     async def find_coordinator(self):
-        request = FindCoordinatorRequest(key_type=1, coordinator_keys=[ID])
+        request = find_coordinator(4, ID, key_type=TRANSACTION)
         (found,) = (await self.ask(ApiKey.FIND_COORDINATOR, request, 4)).coordinators
         return found.error_code
 
     async def init(self, transactional_id=ID, expected=(-1, -1), *, timeout_ms=60_000, version=5):
         """(error, producer id, epoch)"""
-        request = InitProducerIdRequest(
-            transactional_id=transactional_id,
-            transaction_timeout_ms=timeout_ms,
-            producer_id=expected[0],
-            producer_epoch=expected[1],
-        )
+        request = init_producer_id(transactional_id, *expected, timeout_ms)
         answer = await self.ask(ApiKey.INIT_PRODUCER_ID, request, version)
         return answer.error_code, answer.producer_id, answer.producer_epoch
 
@@ -72,9 +67,7 @@ class TransactionClient:
         }
 
     async def add_offsets(self, producer, group="g", *, transactional_id=ID, version=4):
-        request = AddOffsetsToTxnRequest(
-            transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], group_id=group
-        )
+        request = add_offsets_to_txn(transactional_id, *producer, group)
         return (await self.ask(ApiKey.ADD_OFFSETS_TO_TXN, request, version)).error_code
 
     async def end(self, producer, commit=True, *, transactional_id=ID, version=5):
@@ -106,34 +99,19 @@ class TransactionClient:
 
 def add_request(version, *transactions):
     """Each as (transactional id, (producer id, epoch), partitions, verify only)."""
-    built = []
-    for transactional_id, (producer_id, epoch), partitions, verify_only in transactions:
-        topics = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, AddPartitionsToTxnTopic(name=topic, partitions=[])).partitions.append(index)
-        built.append(
-            AddPartitionsToTxnTransaction(
-                transactional_id=transactional_id,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                verify_only=verify_only,
-                topics=list(topics.values()),
-            )
-        )
     if version >= 4:
-        return AddPartitionsToTxnRequest(transactions=built)
-    return AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id=built[0].transactional_id,
-        v3_and_below_producer_id=built[0].producer_id,
-        v3_and_below_producer_epoch=built[0].producer_epoch,
-        v3_and_below_topics=built[0].topics,
-    )
+        return AddPartitionsToTxnRequest(
+            transactions=[
+                transaction_to_add(transactional_id, *producer, *partitions, verify_only=verify_only)
+                for transactional_id, producer, partitions, verify_only in transactions
+            ]
+        )
+    ((transactional_id, producer, partitions, _),) = transactions
+    return add_partitions_to_txn(version, transactional_id, *producer, *partitions)
 
 
 def end_request(producer, commit=True, transactional_id=ID):
-    return EndTxnRequest(
-        transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], committed=commit
-    )
+    return end_txn(transactional_id, *producer, commit=commit)
 
 
 @asynccontextmanager

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from itertools import count
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.transaction.decisions import complete, needs_producer_id
-from broker.transaction.metadata import TransactionMetadata
-from broker.transaction.operations import AbortTimedOut, AddPartitions, EndTransaction, Expire, InitProducerId
-from broker.transaction.records import read_record, transaction_record
-from broker.transaction.shard import TransactionShard
-from broker.transaction.states import TransactionState as State
-from protocol.errors import ErrorCode
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.transaction.decisions import complete, needs_producer_id
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.broker.transaction.operations import AbortTimedOut, AddPartitions, EndTransaction, Expire, InitProducerId
+from barnabas.broker.transaction.records import read_record, transaction_record
+from barnabas.broker.transaction.shard import TransactionShard
+from barnabas.broker.transaction.states import TransactionState as State
+from barnabas.protocol.errors import ErrorCode
+from tests.broker.group.harness import ManualTimers
 
 ID = "orders"
 T0, T1 = ("t", 0), ("t", 1)
@@ -51,7 +52,7 @@ class Coordinator:
         self.append_error = ErrorCode.NONE
         self._held = []
         self._producer_ids = count(1000 + len(self.records))
-        self.shard = TransactionShard(lambda prepared: self.finish(0, prepared))
+        self.shard = TransactionShard(lambda prepared: self.finish(0, prepared), ManualTimers(now_ms))
         for record in records:
             self.shard.replay(read_record(record))
         self.shard.loaded()
@@ -69,15 +70,14 @@ class Coordinator:
         return self.time
 
     def ask(self, index, operation):
-        outcome = operation.decide(self.shard)
-        if isinstance(outcome, CoordinatorRecord):
-            if self.append_error:
-                operation.done(self.append_error)
-                return
-            self.records.append(outcome)
-            self.shard.replay(outcome.read)
-            outcome = ErrorCode.NONE
-        operation.done(outcome)
+        decision = operation.decide(self.shard)
+        if decision.records and self.append_error:
+            decision.done(self.append_error)
+            return
+        for record in decision.records:
+            self.records.append(record)
+            self.shard.replay(record.read)
+        decision.done(decision.error)
 
     def finish(self, index, prepared, then=lambda complete: None):
         if self.hold_markers:
@@ -123,11 +123,11 @@ class Coordinator:
         return answers[0] if answers else None
 
     def abort_timed_out(self):
-        for transactional_id in self.shard.timed_out(self.time):
+        for transactional_id in list(self.shard.transactions):
             self.ask(0, AbortTimedOut(self, 0, transactional_id))
 
     def expire(self, kept_ms):
-        for transactional_id in self.shard.expired(kept_ms, self.time):
+        for transactional_id in list(self.shard.transactions):
             self.ask(0, Expire(transactional_id, kept_ms, self.time, lambda: None))
 
     # --- whole stories ---

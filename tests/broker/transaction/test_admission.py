@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 
-from broker.transaction.admission import Admission
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from barnabas.broker.transaction.admission import Admission
+from barnabas.broker.transaction.markers import Marker
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.broker.server.harness import connected, frame
 from tests.storage.support import read_all, values_of
+from tests.support.batches import batch
 from tests.support.manual_clock import ManualClock
-from tests.support.requests import batch, produce
 from tests.support.running_broker import create_topic, partition, running
 
 PRODUCER = 7
@@ -29,16 +32,16 @@ class Coordinator:
         self.held = []
         self._asked = asyncio.Event()
 
-    def verify(self, transactional_id, producer_id, producer_epoch, partitions):
+    def verify(self, transactional_id, producer_id, producer_epoch, partitions, answer):
         self._note("verify", transactional_id, producer_id, producer_epoch, partitions)
-        return dict.fromkeys(partitions, self.error)
+        answer(dict.fromkeys(partitions, self.error))
 
-    def add_partitions(self, transactional_id, producer_id, producer_epoch, partitions, done):
+    def add_partitions(self, transactional_id, producer_id, producer_epoch, partitions, answer):
         self._note("add", transactional_id, producer_id, producer_epoch, partitions)
         if self.holds:
-            self.held.append(done)
+            self.held.append(lambda error: answer(dict.fromkeys(partitions, error)))
         else:
-            done(self.error)
+            answer(dict.fromkeys(partitions, self.error))
 
     def _note(self, question, *about):
         self.asked.append((question, *about))
@@ -120,14 +123,14 @@ class TestAsking:
         assert coordinator.asked == [("add", "id", PRODUCER, 0, [("t", 0), ("t", 2)])]
 
     @pytest.mark.parametrize("version", [11, 12])
-    async def test_nobody_is_asked_about_a_transaction_under_way(self, broker, client, coordinator, version):
+    async def test_the_coordinator_is_asked_once_per_partition(self, broker, client, coordinator, version):
         for sequence in range(3):
             await send(broker, client, (0, records(sequence)), version=version)
         assert len(coordinator.asked) == 1
         await send(broker, client, (0, records(3)), (1, records()), version=version)
         assert coordinator.asked[1:] == [("verify" if version == 11 else "add", "id", PRODUCER, 0, [("t", 1)])]
 
-    async def test_but_about_another_epoch(self, broker, client, coordinator):
+    async def test_the_coordinator_is_asked_again_for_another_epoch(self, broker, client, coordinator):
         await send(broker, client, (0, records()))
         await send(broker, client, (0, records(epoch=1)))
         assert [asked[3] for asked in coordinator.asked] == [0, 1]
@@ -229,7 +232,7 @@ class TestOrder:
         for _ in range(3):
             assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NOT_ENOUGH_REPLICAS, -1)]
         coordinator.holds = False
-        # The client sends all of them again. One that comes alone is not taken for the first.
+        # The client sends all of them again. One that arrives alone is not mistaken for the first.
         assert await error_of(broker, client, (0, records(1))) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert [await error_of(broker, client, (0, records(n))) for n in range(3)] == [ErrorCode.NONE] * 3
 
@@ -282,7 +285,7 @@ class TestOrder:
 
 
 class TestTheTransactionBefore:
-    """Its end is answered before all of its markers are written."""
+    """Its end is answered before all its markers are written."""
 
     async def test_is_waited_for(self, broker, client, coordinator, clock):
         coordinator.error = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -294,6 +297,43 @@ class TestTheTransactionBefore:
         clock.advance(BACKOFF)
         assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NONE, 0)]
 
+    async def test_its_marker_does_not_turn_away_what_waits(self, broker, client, coordinator, clock):
+        """The marker has the epoch of the producer's next transaction, whose first batch has been here before it."""
+        coordinator.error = ErrorCode.CONCURRENT_TRANSACTIONS
+        client.send(frame(ApiKey.PRODUCE, request(broker, (0, records(epoch=1))), 12))
+        await coordinator.until_asked(1)
+        marker = Marker(PRODUCER, 1, 0, commit=True, partitions=[TopicPartition("t", 0)], transaction_version=2)
+        written = asyncio.get_running_loop().create_future()
+        broker.transaction_markers.write(marker, written.set_result)
+        assert set((await written).values()) == {ErrorCode.NONE}
+        coordinator.error = ErrorCode.NONE
+        clock.advance(BACKOFF)
+        assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NONE, 1)]
+
+    async def test_its_marker_comes_while_the_next_one_waits(self, broker, client, coordinator):
+        """With one epoch for several transactions, the marker may be that of the one before, or of this one."""
+        coordinator.holds = True
+        client.send(frame(ApiKey.PRODUCE, request(broker, (0, records())), 12))
+        client.send(frame(ApiKey.PRODUCE, request(broker, (0, records(1))), 12))
+        await coordinator.until_asked(1)
+        partition(broker, "t", 0).admissions.ended(PRODUCER, 0)
+        coordinator.held.pop()(ErrorCode.NONE)  # the answer to a question from before: it is asked again
+        await coordinator.until_asked(2)
+        coordinator.held.pop()(ErrorCode.NONE)
+        for offset in range(2):
+            assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NONE, offset)]
+
+    async def test_and_if_it_was_the_end_of_this_one_nothing_is_appended(self, broker, client, coordinator):
+        coordinator.holds = True
+        client.send(frame(ApiKey.PRODUCE, request(broker, (0, records())), 12))
+        await coordinator.until_asked(1)
+        partition(broker, "t", 0).admissions.ended(PRODUCER, 0)
+        coordinator.held.pop()(ErrorCode.NONE)
+        await coordinator.until_asked(2)
+        coordinator.held.pop()(ErrorCode.INVALID_TXN_STATE)
+        assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.INVALID_TXN_STATE, -1)]
+        assert values(broker) == []
+
     async def test_but_not_forever(self, broker, client, coordinator, clock):
         coordinator.error = ErrorCode.CONCURRENT_TRANSACTIONS
         client.send(frame(ApiKey.PRODUCE, request(broker, (0, records())), 12))
@@ -301,3 +341,28 @@ class TestTheTransactionBefore:
         clock.advance(1)
         assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.CONCURRENT_TRANSACTIONS, -1)]
         assert 4 <= len(coordinator.asked) <= 7
+
+
+class TestAnotherBrokerLeads:
+    async def test_what_waits_is_refused(self, broker, client, coordinator):
+        coordinator.holds = True
+        client.send(frame(ApiKey.PRODUCE, request(broker, (0, records())), 12))
+        await coordinator.until_asked(1)
+        part = partition(broker, "t", 0)
+        part.follow(9, 1)
+        broker.admission.on_not_leader(part)
+        assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
+        coordinator.held[0](ErrorCode.NONE)  # too late
+        assert values(broker) == []
+
+    async def test_and_what_was_admitted_is_asked_about_again(self, broker, client, coordinator):
+        """Meanwhile the transaction may have ended there."""
+        part = partition(broker, "t", 0)
+        part.admissions.try_out(PRODUCER, 0, 0, from_zero=False, now_ms=0)
+        part.admissions.admit(PRODUCER, 0)
+        part.follow(9, 1)
+        broker.admission.on_not_leader(part)
+        part.lead(2)
+        broker.admission.on_leader(part)
+        await send(broker, client, (0, records()))
+        assert len(coordinator.asked) == 1

@@ -5,19 +5,29 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.coordinator.runtime import whole_batches
-from broker.testing.quiet import settle
-from broker.transaction.metadata import TransactionMetadata
-from broker.transaction.records import read_record, transaction_record
-from broker.transaction.states import TransactionState as State
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.records.control import ControlType, read_end_transaction_marker
+from barnabas.broker.coordinator.loading import whole_batches
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.replica.replicas import Replicas
+from barnabas.broker.testing.settling import settle
+from barnabas.broker.transaction import decisions
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.broker.transaction.records import read_record, transaction_record
+from barnabas.broker.transaction.states import TransactionState as State
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker, read_end_transaction_marker
 from tests.broker.transaction.client import ID, coordinating, end_request, transaction_client
+from tests.broker.transaction.cluster import LOST, Cluster, Peers
 from tests.storage.support import FaultyFileSystem, bytes_of
+from tests.storage.support import batch as batch_of
 from tests.support.manual_clock import ManualClock
-from tests.support.running_broker import delete_topic, partition, running
+from tests.support.running_broker import cluster_of, delete_topic, partition, running
 
 STATE = "__transaction_state"
 
@@ -41,7 +51,7 @@ def batches(broker, topic, index=0):
 
 def written(broker):
     """What __transaction_state says, record by record: the id and its state."""
-    from protocol.records.record import read_records
+    from barnabas.protocol.records.record import read_records
 
     found = []
     for batch, header in batches(broker, STATE):
@@ -97,7 +107,7 @@ async def test_what_many_decide_in_one_turn_is_one_append(client):
     async with asyncio.TaskGroup() as group:
         for transactional_id in producers:
             group.create_task(abort_on_a_connection_of_its_own(client.broker, transactional_id))
-    assert {state for _, state in written(client.broker)[-10:]} == {"CompleteAbort"}
+    assert {dict(written(client.broker))[each] for each in producers} == {"CompleteAbort"}
 
 
 async def abort_on_a_connection_of_its_own(broker, transactional_id):
@@ -107,7 +117,7 @@ async def abort_on_a_connection_of_its_own(broker, transactional_id):
         assert (await client.end(producer, False, transactional_id=transactional_id))[0] == ErrorCode.NONE
 
 
-async def test_operations_on_one_id_in_one_turn_are_decided_one_after_the_other(client):
+async def test_operations_on_one_id_in_one_turn_are_decided_in_order(client):
     """Two ends of one transaction meet in a turn: the second is the repetition of the first."""
     producer = await client.begun(version=3)
     transactions = client.broker.transactions
@@ -126,7 +136,7 @@ async def test_partitions_that_are_there_already_need_no_turn(client):
     client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)
     assert done == [ErrorCode.NONE]
     client.broker.transactions.add_partitions(ID, *producer, [("t", 1)], done.append)
-    client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)  # in its order
+    client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)  # in order
     assert done == [ErrorCode.NONE]
     client.broker.transactions.carry_out()
     assert done == [ErrorCode.NONE] * 3
@@ -134,7 +144,12 @@ async def test_partitions_that_are_there_already_need_no_turn(client):
 
 async def test_which_partitions_are_part_of_a_transaction(client):
     producer_id, epoch = producer = await client.begun(("t", 0))
-    verify = client.broker.transactions.verify
+
+    def verify(*question):
+        told = []
+        client.broker.transactions.verify(*question, told.append)
+        return told[0]
+
     assert verify(ID, *producer, [("t", 0), ("t", 1)]) == {
         ("t", 0): ErrorCode.NONE,
         ("t", 1): ErrorCode.TRANSACTION_ABORTABLE,
@@ -186,10 +201,23 @@ async def test_after_a_restart_what_was_decided_is_finished(tmp_path, state, com
         assert (await client.init())[0] == ErrorCode.NONE
 
 
+async def test_what_was_decided_is_finished_by_a_broker_that_does_not_know_the_topic_yet(tmp_path, monkeypatch):
+    """It is told to lead before it is told of the cluster."""
+    async with coordinating(tmp_path) as client:
+        await client.begun(("t", 0))
+        known = client.broker.transactions.describe(ID)
+        append(client.broker, known._replace(state=State.PREPARE_COMMIT, client_version=0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Replicas, "partition_count", lambda self, topic: 0)
+        async with running(tmp_path) as broker, asyncio.timeout(60):
+            while not markers(broker):  # noqa: ASYNC110, the partition may not be led when the coordinator looks first
+                await asyncio.sleep(0.01)
+
+
 def append(broker, metadata):
     """What a broker has decided when it crashes before it does anything about it."""
-    from broker.transaction.records import transaction_record
-    from protocol.records.builder import NewRecord, build_batch
+    from barnabas.broker.transaction.records import transaction_record
+    from barnabas.protocol.records.builder import NewRecord, build_batch
 
     record = transaction_record(metadata)
     batch = build_batch([NewRecord(broker.clock.now_ms(), record.key, record.value)])
@@ -211,8 +239,9 @@ async def test_without_its_topic_there_is_no_coordinator(tmp_path):
     async with running(tmp_path) as broker:
         transactions = broker.transactions
         assert transactions.describe(ID) == ErrorCode.NOT_COORDINATOR
-        assert transactions.verify(ID, 1, 0, [("t", 0)]) == {("t", 0): ErrorCode.NOT_COORDINATOR}
         told = []
+        transactions.verify(ID, 1, 0, [("t", 0)], told.append)
+        assert told.pop() == {("t", 0): ErrorCode.NOT_COORDINATOR}
         transactions.add_partitions(ID, 1, 0, [("t", 0)], told.append)
         transactions.end_transaction(ID, 1, 0, True, 2, lambda *answer: told.append(answer))
         await transactions.init_producer_id(ID, 60_000, -1, -1, lambda *answer: told.append(answer))
@@ -229,6 +258,59 @@ async def test_when_its_topic_is_deleted_all_is_forgotten(client):
     assert (await client.end(producer))[0] == ErrorCode.NOT_COORDINATOR
     assert await client.find_coordinator() == ErrorCode.NONE
     assert (await client.end(producer))[0] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+# --- other brokers ---
+
+
+@pytest.fixture
+def peers(client, monkeypatch):
+    """Broker 2, which leads t-1."""
+    peers = Peers(2)
+    sender = client.broker.transactions._markers
+    me = client.broker.config.node_id
+    monkeypatch.setattr(sender, "_peers", peers)
+    monkeypatch.setattr(sender, "_cluster", Cluster(t=[me, 2, me]))
+    sender._cluster.lead(__transaction_state=[me])
+    return peers
+
+
+def taken(producer_id, *indexes):
+    partitions = [WritableTxnMarkerPartitionResult(partition_index=index) for index in indexes]
+    topics = [WritableTxnMarkerTopicResult(name="t", partitions=partitions)]
+    return WriteTxnMarkersResponse(markers=[WritableTxnMarkerResult(producer_id=producer_id, topics=topics)])
+
+
+async def test_where_others_write_markers_the_end_is_answered_when_it_is_decided(client, peers):
+    producer = await client.begun(("t", 0), ("t", 1))
+    error, *producer = await client.end(producer)
+    assert error == ErrorCode.NONE
+    assert await client.state() == "PrepareCommit"
+    assert len(markers(client.broker, 0)) == 1
+    assert set((await client.add(producer, ("t", 0), version=5)).values()) == {ErrorCode.CONCURRENT_TRANSACTIONS}
+    asked = await peers.answer(2, taken(producer[0], 1))
+    assert [each.coordinator_epoch for each in asked.message.markers] == [0]
+    assert await client.state() == "CompleteCommit"
+    assert set((await client.add(producer, ("t", 0), version=5)).values()) == {ErrorCode.NONE}
+
+
+async def test_a_coordinator_that_is_deposed_leaves_the_rest_to_the_next(client, peers, clock):
+    producer = await client.begun(("t", 0), ("t", 1))
+    await client.end(producer)
+    state, transactions = partition(client.broker, STATE), client.broker.transactions
+    state.follow(9, 1)
+    transactions.on_not_leader(state)
+    await peers.answer(2, LOST)
+    clock.advance(10)
+    assert await peers.is_idle(2)
+    assert (await client.end(producer))[0] == ErrorCode.NOT_COORDINATOR
+    state.lead(2)
+    transactions.on_leader(state)  # it is the next one itself
+    await settle(cluster_of(client.broker))
+    asked = await peers.answer(2, taken(producer[0], 1))
+    assert [each.coordinator_epoch for each in asked.message.markers] == [2]
+    assert await client.state() == "CompleteCommit"
+    assert [epoch for *_, epoch in markers(client.broker, 0)] == [0, 2]
 
 
 # --- what goes wrong ---
@@ -348,7 +430,7 @@ async def test_after_the_abort_of_its_last_epoch_a_producer_goes_on_with_another
     _, shard = transactions._runtime.shard_of(ID)
     shard.replay(transaction_record(transactions.describe(ID)._replace(producer_epoch=32766)).read)
     clock.advance(70)
-    await settle(client.broker)
+    await settle(cluster_of(client.broker))
     assert markers(client.broker) == [(False, producer_id, 32767, 0)]
     error, new_id, epoch = await client.end((producer_id, 32766), False)
     assert (error, epoch) == (ErrorCode.NONE, 0)
@@ -381,7 +463,7 @@ async def test_an_idle_id_is_forgotten(tmp_path, clock):
 
 
 async def test_many_idle_ids_are_forgotten_turn_by_turn(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("broker.transaction.coordinator._EXPIRED_A_TURN", 2)
+    monkeypatch.setattr("barnabas.broker.transaction.coordinator._EXPIRED_PER_TURN", 2)
     async with coordinating(tmp_path, clock=clock, transactional_id_expiration_ms=1000) as client:
         for number in range(5):
             await client.init(f"p{number}")
@@ -393,3 +475,37 @@ async def test_many_idle_ids_are_forgotten_turn_by_turn(tmp_path, clock, monkeyp
             clock.advance(0.001)
             client.broker.transactions.carry_out()
         assert (await client.list()).transaction_states == []
+
+
+async def test_an_id_that_cannot_be_looked_at_is_set_aside_and_the_others_time_out(client, clock, monkeypatch):
+    await client.begun(transactional_id="broken")
+    await client.begun(transactional_id="late")
+
+    def picky(metadata, *_):
+        if metadata.transactional_id == "broken":
+            raise ValueError("what is this?")
+        return is_timed_out(metadata, *_)
+
+    is_timed_out = decisions.is_timed_out
+    monkeypatch.setattr(decisions, "is_timed_out", picky)
+    with capture_logs() as logs:
+        clock.advance(100)
+        await settle(cluster_of(client.broker))
+    assert await client.state("late") == "CompleteAbort"
+    assert [entry["name"] for entry in logs if entry["event"] == "set aside"] == ["broken"]
+    assert ("transactional id", "broken") in client.broker.set_aside
+
+
+async def test_what_does_not_belong_into_the_log_of_transactions_does_no_harm(tmp_path):
+    """For example a marker, or records from a client that calls itself __admin_client."""
+    marker = build_end_transaction_marker(
+        ControlType.COMMIT, timestamp=0, producer_id=7, producer_epoch=0, coordinator_epoch=0
+    )
+    no_value, no_id = batch_of(b"no value", key=b"\0\0\0\1a"), batch_of(b"x", key=b"\0\0")
+    async with coordinating(tmp_path) as client:
+        await client.init("known")
+        for data in (marker, no_value, no_id, batch_of(b"other", key=b"\0\7")):
+            partition(client.broker, STATE).append_now(memoryview(bytearray(data)), 0)
+    async with running(tmp_path) as broker, transaction_client(broker) as client:
+        assert [each.transactional_id for each in (await client.list()).transaction_states] == ["known"]
+        assert ("coordinator's records", f"{STATE}-0") in broker.set_aside

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.transaction.decisions import (
-    abort_over_its_head,
+from barnabas.broker.transaction.decisions import (
+    abort_and_fence,
     add_partitions,
     complete,
     end_transaction,
@@ -13,8 +13,8 @@ from broker.transaction.decisions import (
     needs_producer_id,
     objection,
 )
-from broker.transaction.states import TransactionState as State
-from protocol.errors import ErrorCode
+from barnabas.broker.transaction.states import TransactionState as State
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.harness import ID, T0, T1, metadata
 
 NOW = 2000
@@ -87,9 +87,9 @@ def test_but_only_from_the_producer_that_asked():
     assert init(current, (7, 32766), new_producer_id=43) == ErrorCode.PRODUCER_FENCED
 
 
-def test_the_epoch_that_only_fences_is_given_to_nobody():
+def test_the_epoch_that_only_fences_is_given_to_no_producer():
     """The last producer is fenced by an abort, and goes on: there is no epoch left for it."""
-    fenced = complete(abort_over_its_head(metadata(State.ONGOING, epoch=32766), NOW), NOW)
+    fenced = complete(abort_and_fence(metadata(State.ONGOING, epoch=32766), NOW), NOW)
     assert fenced.producer_epoch == 32767
     found = init(fenced, (7, 32766), new_producer_id=42)
     assert (found.producer_id, found.producer_epoch) == (42, 0)
@@ -135,7 +135,7 @@ def test_what_is_part_of_it_need_not_be_written_again():
         (metadata(State.PREPARE_ABORT), (7, 3), ErrorCode.CONCURRENT_TRANSACTIONS),
     ],
 )
-def test_who_may_not_add_partitions(current, producer, error):
+def test_producers_that_may_not_add_partitions(current, producer, error):
     assert add(current, T0, producer=producer) == error
 
 
@@ -215,7 +215,7 @@ def test_the_epoch_before_is_of_no_use_in_the_next_transaction():
         (metadata(State.COMPLETE_COMMIT), (7, 1), ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_who_may_not_end_a_transaction(current, producer, error, version):
+def test_producers_that_may_not_end_a_transaction(current, producer, error, version):
     assert end(current, producer=producer, version=version) == error
 
 
@@ -253,14 +253,14 @@ def test_a_transaction_is_timed_out_when_it_is_open_for_longer_than_its_producer
 
 
 def test_an_abort_over_the_head_of_the_producer_fences_it():
-    found = abort_over_its_head(metadata(State.ONGOING, partitions=[T0]), NOW)
+    found = abort_and_fence(metadata(State.ONGOING, partitions=[T0]), NOW)
     assert found == metadata(
         State.PREPARE_ABORT, epoch=4, partitions=[T0], last_update_ms=NOW, client_version=2, last_producer_epoch=3
     )
 
 
 def test_an_abort_never_runs_out_of_epochs():
-    assert abort_over_its_head(metadata(State.ONGOING, epoch=32767), NOW).producer_epoch == 32767
+    assert abort_and_fence(metadata(State.ONGOING, epoch=32767), NOW).producer_epoch == 32767
 
 
 def test_an_idle_id_is_expired_when_nothing_was_heard_of_it_for_long():

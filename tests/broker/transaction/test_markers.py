@@ -4,19 +4,19 @@ import asyncio
 
 import pytest
 
-from broker.internal_topics import CONSUMER_OFFSETS
-from broker.transaction.markers import Marker
-from protocol.errors import ErrorCode
-from protocol.records.batch import read_header
-from protocol.records.control import ControlType, read_end_transaction_marker
-from storage.errors import InvalidTransactionState
-from storage.indexes.transaction_index import AbortedTransaction
-from storage.producer_state import AppendOrigin
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS
+from barnabas.broker.transaction.markers import Marker
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import read_header
+from barnabas.protocol.records.control import ControlType, read_end_transaction_marker
+from barnabas.storage.errors import InvalidTransactionState
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.support import bytes_of
+from tests.support.batches import batch
 from tests.support.file_systems import HeldFileSystem, WatchedFileSystem
 from tests.support.manual_clock import ManualClock
-from tests.support.requests import batch
-from tests.support.running_broker import create_topic, delete_topic, partition, running
+from tests.support.running_broker import create_topic, partition, running
 
 PRODUCER = 7
 
@@ -144,7 +144,7 @@ class TestWrites:
         broker.replicas.append_due()
         assert await futures[0] == {("t", 0): ErrorCode.NONE, ("t", 1): ErrorCode.NONE}
 
-    async def test_done_is_told_when_the_marker_is_committed(self, tmp_path):
+    async def test_the_result_waits_until_the_marker_is_committed(self, tmp_path):
         disk = HeldFileSystem()
         async with running(tmp_path / "synced", file_system=disk, log_flush_interval_messages=1) as broker:
             await create_topic(broker, "t")
@@ -183,15 +183,22 @@ class TestRefusals:
         assert await write(broker, 0) == {("t", 0): ErrorCode.NONE}
 
 
-class TestPartitionsThatAreNoMore:
-    async def test_need_no_marker(self, broker):
-        names = [("t", 3), ("unknown", 0)]
-        assert await write(broker, *names) == dict.fromkeys(names, ErrorCode.NONE)
+class TestPartitionsThatAreNotLedHere:
+    """They may exist elsewhere: whoever has a marker written looks at the metadata."""
 
-    async def test_nor_do_those_that_are_deleted_meanwhile(self, broker):
+    async def test_are_refused(self, broker):
+        names = [("t", 3), ("unknown", 0)]
+        assert await write(broker, *names) == dict.fromkeys(names, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    async def test_also_those_that_are_deleted_meanwhile(self, broker):
         future = start(broker, marker(0))
-        await delete_topic(broker)
-        assert await future == {("t", 0): ErrorCode.NONE}
+        partition(broker).delete()
+        assert await future == {("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+    async def test_and_those_that_lack_replicas_in_sync(self, broker, monkeypatch):
+        monkeypatch.setattr(type(partition(broker)), "has_enough_replicas", lambda self: False)
+        assert await write(broker, 0) == {("t", 0): ErrorCode.NOT_ENOUGH_REPLICAS}
+        assert partition(broker).log.end_offset == 0
 
 
 async def test_a_marker_in_a_partition_of_offsets_ends_the_transaction_of_its_groups(tmp_path):

@@ -1,4 +1,4 @@
-from broker.transaction.metadata import LAST_EPOCH
+from barnabas.broker.transaction.metadata import LAST_EPOCH
 from tests.broker.transaction.harness import metadata
 
 

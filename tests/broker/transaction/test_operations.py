@@ -5,13 +5,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.transaction.records import read_record, transaction_record
-from broker.transaction.shard import TransactionShard
-from broker.transaction.states import COMPLETED, PREDECESSORS
-from broker.transaction.states import TransactionState as State
-from protocol.errors import ErrorCode
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.transaction.records import read_record, transaction_record
+from barnabas.broker.transaction.shard import TransactionShard
+from barnabas.broker.transaction.states import COMPLETED, PREDECESSORS
+from barnabas.broker.transaction.states import TransactionState as State
+from barnabas.protocol.errors import ErrorCode
 from tests.broker.transaction.harness import T0, T1, Coordinator, metadata
+from tests.support.effort import examples
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ PARTITIONS = st.frozensets(st.sampled_from([T0, T1, ("u", 0)]), max_size=2)
 
 
 class Stories(RuleBasedStateMachine):
-    """Producers of two ids do what they like, rightly or not; markers may wait; the broker may crash at any point."""
+    """Producers of two ids send requests in any order; markers may wait; the broker may crash at any point."""
 
     @initialize(epoch=st.sampled_from([0, 32763]))
     def begin(self, epoch):
@@ -253,12 +254,12 @@ class Stories(RuleBasedStateMachine):
 
     @invariant()
     def the_log_says_what_is_known(self):
-        shard = TransactionShard(lambda prepared: None)
+        shard = TransactionShard(lambda prepared: None, None)
         for record in self.coordinator.records:
             shard.replay(read_record(CoordinatorRecord(record.key, record.value)))
         known = self.coordinator.shard.transactions
         assert shard.transactions == {id: each._replace(last_producer_epoch=-1) for id, each in known.items()}
 
 
-Stories.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Stories.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestStories = Stories.TestCase

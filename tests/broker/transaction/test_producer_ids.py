@@ -1,75 +1,89 @@
 import asyncio
-import json
 
 import pytest
 
-from broker.registry.errors import RegistryUnavailable
-from broker.transaction.producer_ids import BLOCK, PATH, ProducerIds
-from tests.broker.registry.memory import MemoryRegistry
+from barnabas.broker.interbroker.channel import ChannelError
+from barnabas.broker.transaction.producer_ids import (
+    ControllerBlocks,
+    ProducerIdBlock,
+    ProducerIds,
+    ProducerIdsUnavailable,
+)
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
+
+BLOCK = 1000
 
 
-class SlowRegistry(MemoryRegistry):
-    """One that takes a while to write, so that others get in between."""
+class Blocks:
+    """Gives one block after the other, each after a while, so that others get in between."""
 
     def __init__(self):
-        super().__init__()
-        self.writes = 0
+        self.given = 0
 
-    async def multi(self, operations):
-        self.writes += 1
+    async def allocate(self):
         await asyncio.sleep(0)
-        await super().multi(operations)
-
-
-@pytest.fixture
-async def registry():
-    return SlowRegistry()
+        self.given += 1
+        return ProducerIdBlock((self.given - 1) * BLOCK, BLOCK)
 
 
 async def take(ids, count):
     return [await ids.next() for _ in range(count)]
 
 
-async def test_they_come_in_order_and_the_registry_is_asked_once_a_block(registry):
-    ids = ProducerIds(registry, broker_id=1)
-    assert await take(ids, 2 * BLOCK) == list(range(2 * BLOCK))
-    assert registry.writes == 2
+async def test_they_come_in_order_and_one_block_is_asked_for_at_a_time():
+    blocks = Blocks()
+    assert await take(ProducerIds(blocks.allocate), 2 * BLOCK) == list(range(2 * BLOCK))
+    assert blocks.given == 2
 
 
-async def test_a_block_is_reserved_before_its_first_id_is_given(registry):
-    await ProducerIds(registry, broker_id=1).next()
-    assert json.loads(registry.get(PATH).data) == {
-        "version": 1,
-        "broker": 1,
-        "block_start": "0",
-        "block_end": str(BLOCK - 1),
-    }
+async def test_after_a_restart_none_comes_again():
+    blocks = Blocks()
+    before = await take(ProducerIds(blocks.allocate), 3)
+    after = await take(ProducerIds(blocks.allocate), 3)
+    assert (before, after) == ([0, 1, 2], [BLOCK, BLOCK + 1, BLOCK + 2])
 
 
-async def test_after_a_restart_none_comes_again(registry):
-    before = await take(ProducerIds(registry, broker_id=1), 3)
-    after = await take(ProducerIds(registry, broker_id=1), 3)
-    assert before == [0, 1, 2]
-    assert after == [BLOCK, BLOCK + 1, BLOCK + 2]
-
-
-async def test_many_who_ask_at_once_get_one_each(registry):
-    ids = ProducerIds(registry, broker_id=1)
+async def test_many_callers_at_once_get_one_each():
+    blocks = Blocks()
+    ids = ProducerIds(blocks.allocate)
     taken = await asyncio.gather(*(ids.next() for _ in range(BLOCK + 500)))
     assert sorted(taken) == list(range(BLOCK + 500))
-    assert registry.writes == 2
+    assert blocks.given == 2
 
 
-async def test_two_brokers_never_give_the_same(registry):
-    brokers = [ProducerIds(registry, broker_id) for broker_id in (1, 2)]
-    taken = await asyncio.gather(*(take(ids, BLOCK + 1) for ids in brokers))
-    assert len(set(taken[0]) | set(taken[1])) == 2 * (BLOCK + 1)
+class Controller:
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    async def ask(self, key, message, version, response_type, timeout_ms):
+        self.asked.append((key, message.broker_id, message.broker_epoch, version))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return AllocateProducerIdsResponse(**answer)
+
+    @property
+    def blocks(self):
+        return ControllerBlocks(self.ask, 2, lambda: 17, lambda: 1000)
 
 
-async def test_without_the_registry_there_are_none_but_those_reserved(registry):
-    ids = ProducerIds(registry, broker_id=1)
-    await take(ids, BLOCK - 1)
-    await registry.close()
-    assert await ids.next() == BLOCK - 1
-    with pytest.raises(RegistryUnavailable):
+async def test_in_a_cluster_the_controller_gives_the_blocks():
+    controller = Controller(
+        {"producer_id_start": 5000, "producer_id_len": 2}, {"producer_id_start": 9000, "producer_id_len": 2}
+    )
+    assert await take(ProducerIds(controller.blocks.allocate), 3) == [5000, 5001, 9000]
+    assert controller.asked == [(ApiKey.ALLOCATE_PRODUCER_IDS, 2, 17, 0)] * 2
+
+
+@pytest.mark.parametrize(
+    "answer", [ChannelError("nobody answers"), {"error_code": ErrorCode.STALE_BROKER_EPOCH}, {"producer_id_len": 0}]
+)
+async def test_while_it_does_not_there_are_none_and_then_it_is_asked_again(answer):
+    controller = Controller(answer, {"producer_id_start": 0, "producer_id_len": 1000})
+    ids = ProducerIds(controller.blocks.allocate)
+    with pytest.raises(ProducerIdsUnavailable):
         await ids.next()
+    assert await ids.next() == 0

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.decision import CoordinatorRecord
-from broker.transaction.metadata import TransactionMetadata
-from broker.transaction.records import read_record, tombstone, transaction_record
-from broker.transaction.states import TransactionState as State
-from protocol.encoder import encode
-from protocol.errors import ProtocolError
-from protocol.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.transaction.metadata import TransactionMetadata
+from barnabas.broker.transaction.records import read_record, tombstone, transaction_record
+from barnabas.broker.transaction.states import TransactionState as State
+from barnabas.protocol.encoder import encode
+from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from tests.broker.transaction.harness import T0, T1, metadata
 
 INT16, INT32, INT64 = (st.integers(-(2**bits), 2**bits - 1) for bits in (15, 31, 63))
@@ -82,7 +82,7 @@ def test_a_tombstone_forgets_an_id():
 
 
 def test_version_0_is_read_too():
-    """As Kafka writes it before transaction.version 1: without the ids before and after."""
+    """As Kafka writes it before transaction.version 1: without the previous and next ids."""
     value = TransactionLogValue(
         producer_id=7,
         producer_epoch=3,

@@ -2,8 +2,9 @@
 
 import pytest
 
-from broker.transaction.shard import TransactionShard
-from broker.transaction.states import TransactionState as State
+from barnabas.broker.transaction.shard import TransactionShard
+from barnabas.broker.transaction.states import TransactionState as State
+from tests.broker.group.harness import ManualTimers
 from tests.broker.transaction.harness import ID, metadata
 
 
@@ -13,8 +14,13 @@ def finished():
 
 
 @pytest.fixture
-def shard(finished):
-    return TransactionShard(finished.append)
+def timers():
+    return ManualTimers(0)
+
+
+@pytest.fixture
+def shard(finished, timers):
+    return TransactionShard(finished.append, timers)
 
 
 def test_the_latest_record_of_an_id_holds(shard):
@@ -23,7 +29,7 @@ def test_the_latest_record_of_an_id_holds(shard):
     shard.replay((ID, metadata(State.ONGOING)))
     assert shard.transactions[ID].state == State.ONGOING
     shard.replay((ID, None))
-    shard.replay((ID, None))  # compaction may leave no more of an id than that it is gone
+    shard.replay((ID, None))  # compaction may leave nothing of an id but its tombstone
     assert shard.transactions.keys() == {"other"}
 
 
@@ -35,14 +41,7 @@ def test_what_is_decided_when_it_is_loaded_is_finished(shard, finished, state):
     assert finished == ([metadata(state)] if state.is_prepared else [])
 
 
-def test_which_ids_time_is_over_for(shard):
-    shard.replay(("open", metadata(State.ONGOING, transactional_id="open")))
-    shard.replay(("idle", metadata(State.EMPTY, transactional_id="idle")))
-    assert shard.timed_out(60_900) == []
-    assert shard.timed_out(60_901) == ["open"]
-    assert shard.expired(5000, 5999) == []
-    assert shard.expired(5000, 6000) == ["idle"]
-
-
-def test_nobody_waits_within_a_shard(shard):
+def test_when_it_is_unloaded_nothing_is_tried_again(shard, timers):
+    shard.timers.schedule(("markers", ID), 100, lambda: 1 // 0)
     shard.unloaded()
+    timers.advance(1000)

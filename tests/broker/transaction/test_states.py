@@ -1,4 +1,4 @@
-from broker.transaction.states import BY_LABEL, COMPLETED, PREDECESSORS, TransactionState
+from barnabas.broker.transaction.states import BY_LABEL, COMPLETED, PREDECESSORS, TransactionState
 
 
 def test_every_state_has_its_label_and_its_predecessors():

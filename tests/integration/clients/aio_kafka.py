@@ -85,7 +85,9 @@ class AioKafkaClient(Client):
         return made
 
     def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
-        answer = self._loop.run(self._admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs or {})]))
+        topic = NewTopic(name, partitions, 1, topic_configs=configs or {})
+        topic.replication_factor = -1  # the broker's default, which the constructor does not take
+        answer = self._loop.run(self._admin.create_topics([topic]))
         check(code for _, code, *_ in answer.topic_errors)
 
     def delete_topic(self, name: str) -> None:

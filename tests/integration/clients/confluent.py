@@ -55,7 +55,7 @@ class ConfluentClient(Client):
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
-        done(self._admin.create_topics([NewTopic(name, partitions, 1, config=configs or {})]))
+        done(self._admin.create_topics([NewTopic(name, partitions, -1, config=configs or {})]))
 
     def delete_topic(self, name: str) -> None:
         done(self._admin.delete_topics([name]))

@@ -21,11 +21,20 @@ EVERY_CLIENT = [pytest.param(name, marks=pytest.mark.java) if name == "java" els
 numbers = count()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module whose scenarios are played to clusters of several sizes has them in BROKERS."""
+    if "broker" in metafunc.fixturenames:
+        sizes = getattr(metafunc.module, "BROKERS", None)
+        if sizes is not None:
+            names = [f"{size} brokers" if size > 1 else "1 broker" for size in sizes]
+            metafunc.parametrize("broker", sizes, indirect=True, ids=names, scope="module")
+
+
 @pytest.fixture(scope="module")
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Barnabas | ApacheKafka]:
-    """The module's broker, with the module's SETTINGS if it has some.
+    """The module's broker, or a cluster of several, with the module's SETTINGS if it has some.
 
     With BARNABAS_TEST_BROKER=kafka it is Apache Kafka: what a scenario expects has to be true of that one too.
     """
@@ -34,7 +43,8 @@ def broker(
         with ApacheKafka(settings) as kafka:
             yield kafka
         return
-    with Barnabas(settings, data=tmp_path_factory.mktemp("data"), journal=False) as process:
+    brokers = getattr(request, "param", 1)
+    with Barnabas(settings, brokers=brokers, data=tmp_path_factory.mktemp("data"), journal=False) as process:
         yield process
 
 
@@ -48,7 +58,7 @@ def java_driver() -> Iterator[JavaDriver]:
 def client_named(request: pytest.FixtureRequest, broker: Barnabas | ApacheKafka) -> Iterator[Callable[[str], Client]]:
     """A client library by its name; each is made once."""
     made: dict[str, Client] = {}
-    bootstrap = f"127.0.0.1:{broker.port}"
+    bootstrap = broker.bootstrap if isinstance(broker, ApacheKafka) else broker.bootstrap_servers
 
     def named(name: str) -> Client:
         if name not in made:
@@ -70,7 +80,7 @@ def client(request: pytest.FixtureRequest, client_named: Callable[[str], Client]
 
 @pytest.fixture
 def new_name() -> str:
-    """The name of a topic that nobody has used yet."""
+    """A topic name that has not been used yet."""
     return f"topic-{next(numbers)}"
 
 
@@ -83,6 +93,6 @@ def topic(client: Client, new_name: str) -> str:
 
 @pytest.fixture
 def group(new_name: str) -> Iterator[Group]:
-    """A group that nobody is in yet. Whoever has not left at the end of the test does so then."""
+    """A group without members. Members that have not left at the end of the test leave then."""
     with Group(f"group-of-{new_name}") as members:
         yield members

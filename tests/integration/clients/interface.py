@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
+from tests.support.polling import pause
+
 Headers = tuple[tuple[str, bytes | None], ...]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal["0", "1", "all"]
@@ -20,13 +22,13 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 Assignor = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Partition = tuple[str, int]  # of which topic, and its number
 
-# After so many seconds something that was waited for counts as missing.
-PATIENCE = 40.0
-# A poll comes back after so many seconds when there is nothing.
+# How many seconds to wait for something before it counts as missing.
+PATIENCE = 90.0
+# After how many seconds a poll returns when there is nothing.
 POLL_SECONDS = 0.2
-# A Fetch waits so long for records. A consumer asks its other questions over the same connection, after it.
+# How long a Fetch waits for records. A consumer asks its other questions over the same connection, after it.
 FETCH_MAX_WAIT_MS = 50
-# What clients may send, more than the broker takes by default, so that it is the broker that says no.
+# What clients may send, more than the broker takes by default, so that the broker is the one to refuse it.
 MAX_REQUEST_SIZE = 8 * 1024 * 1024
 
 # A group's members are polled in turn, so each poll is short.
@@ -78,7 +80,7 @@ class ConsumerRecord:
 
 @dataclass(frozen=True)
 class RecordMetadata:
-    """Where a record has been put. With acks 0 nobody knows, and what a library says then means nothing."""
+    """Where a record has been put. With acks 0 it is unknown, and what a library says then means nothing."""
 
     partition: int
     offset: int
@@ -144,7 +146,7 @@ class Consumer(Closing):
 
     @abstractmethod
     def offset_for_time(self, timestamp: int) -> int | None:
-        """The offset of the first record that is not older; None if there is none."""
+        """The offset of the first record that is not older, or None."""
 
     def read(self, count: int) -> list[ConsumerRecord]:
         """The next records, `count` at least: those that came together with the last of them are not held back."""
@@ -223,7 +225,7 @@ class Client(ABC):
         enable_idempotence: bool | None = None,
         metadata_max_age_ms: int = 300_000,
     ) -> Producer:
-        """A producer. Whether it is idempotent is the library's own choice where nothing is said."""
+        """A producer. By default the library chooses whether it is idempotent."""
 
     @abstractmethod
     def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer: ...
@@ -256,20 +258,21 @@ class Client(ABC):
 
 
 def pairs(partitions: Iterable[Any]) -> list[Partition]:
-    """Partitions as the libraries for Python have them, each with a class of its own."""
+    """Partitions as the Python libraries represent them, each with its own class."""
     return [(each.topic, each.partition) for each in partitions]
 
 
 def wait_until(condition: Callable[[], bool], awaited: str | Callable[[], str]) -> None:
-    """Ask until the answer is yes. The question itself takes its time: it is one to the broker."""
+    """Ask until the answer is yes."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited in vain for {awaited if isinstance(awaited, str) else awaited()}")
+        pause()
 
 
 def first_while_writing(client: Client, consumer: Consumer, topic: str) -> ConsumerRecord:
-    """Write records until the consumer gets one. It is only by that that one sees where the end was when it looked."""
+    """Write records until the consumer gets one. Only this shows where the end was when it looked."""
     records: list[ConsumerRecord] = []
     with client.producer() as producer:
 

@@ -48,7 +48,7 @@ ERRORS: dict[str, type[Exception]] = {
 
 
 class JavaDriver(Closing):
-    """The process. A call is one line to it, the answer one line from it."""
+    """The process. A call is one line sent to it, and the answer one line read from it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(

@@ -71,7 +71,7 @@ class KafkaPythonClient(Client):
 
     def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         self._admin.create_topics(
-            {name: {"num_partitions": partitions, "replication_factor": 1, "configs": configs or {}}}
+            {name: {"num_partitions": partitions, "replication_factor": -1, "configs": configs or {}}}
         )
 
     def delete_topic(self, name: str) -> None:
@@ -256,8 +256,8 @@ class KafkaPythonConsumer(Consumer):
 class KafkaPythonGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
     """Polled all the time, by a thread of its own.
 
-    A join whose answer comes while nobody polls is not taken up but begun anew (kafka-python 3.0.12). With members that
-    are polled in turn that would go on and on.
+    If the answer to a join arrives while the member is not polled, it starts another join (kafka-python 3.0.12). With
+    members that are polled in turn, that would never end.
     """
 
     def __init__(self, consumer: KafkaConsumer) -> None:

@@ -1,4 +1,4 @@
-"""Who reads what, by the assignors that the libraries come with. The broker carries their decisions and knows none."""
+"""Who reads what, by the assignors of the libraries. The broker passes on their decisions without reading them."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,8 @@ import pytest
 from tests.integration.clients.conftest import CLIENTS
 from tests.integration.clients.groups import Group, partitions_of
 from tests.integration.clients.interface import Assignor, Client, ProducerRecord
+
+BROKERS = (1, 3)
 
 
 def clients_with(*assignors: Assignor) -> pytest.MarkDecorator:
@@ -35,7 +37,7 @@ def topics(client: Client, new_name: str) -> list[str]:
 class TestTwoTopicsOfThreePartitionsAndTwoMembers:
     @clients_with("range")
     def test_range_gives_four_and_two(self, client: Client, assignor: Assignor, topics: list[str], group: Group):
-        """It divides each topic by itself, and who comes first gets the larger part of each."""
+        """It divides each topic separately, and the first member gets the larger part of each."""
         group.join(client, *topics, assignor=assignor)
         group.join(client, *topics, assignor=assignor)
 

@@ -19,7 +19,7 @@ ROOM = 500_000_000
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Barnabas]:
-    """Its tens of thousands of files are in memory where there is room: it is not the disk that is tested here."""
+    """Its tens of thousands of files are in memory where there is room: this is not a test of the disk."""
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as folder,

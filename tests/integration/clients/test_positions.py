@@ -1,4 +1,4 @@
-"""Where a consumer begins, where it is sent, and where it finds itself when its position is no longer in the log."""
+"""Where a consumer starts, where it seeks to, and where it continues when its position is no longer in the log."""
 
 import time
 
@@ -14,6 +14,7 @@ from tests.integration.clients.interface import (
     wait_until,
 )
 
+BROKERS = (1, 3)
 SETTINGS = {"log.retention.check.interval.ms": "100"}
 
 MINUTE = 60_000

@@ -1,4 +1,4 @@
-"""What makes a group divide its partitions anew, and what does not."""
+"""What makes a group rebalance, and what does not."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from barnabas import Barnabas
 from tests.integration.clients.groups import Group, partitions_of
 from tests.integration.clients.interface import Client, GroupConsumer
 
+BROKERS = (3,)
 SESSION_TIMEOUT_MS = 2000
 SETTINGS = {"group.min.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
 # How often members look for new topics and partitions.
@@ -48,7 +49,7 @@ def test_a_member_joins(client: Client, topic: str, group: Group):
 
 @pytest.mark.usefixtures("two_members")
 def test_a_member_leaves(topic: str, group: Group):
-    """Nobody has to wait for its session to time out: that would take longer than anybody here has patience."""
+    """The others do not have to wait for its session to time out, which would take longer than this test waits."""
     group.leave(group.members[0])
 
     group.poll_until_shared(partitions_of(topic, count=4))

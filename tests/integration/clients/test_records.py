@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas import Barnabas
-from protocol.records.batch import read_header
-from protocol.records.compression import CompressionType
+from barnabas.protocol.records.batch import read_header
+from barnabas.protocol.records.compression import CompressionType
 from tests.integration.clients.conftest import EVERY_CLIENT
 from tests.integration.clients.interface import (
     Acks,
@@ -20,6 +20,8 @@ from tests.integration.clients.interface import (
     RecordMetadata,
     RecordTooLargeError,
 )
+
+BROKERS = (1, 3)
 
 NOW = int(time.time() * 1000)
 CODECS: list[Compression] = ["gzip", "snappy", "lz4", "zstd"]

@@ -3,6 +3,7 @@
 from tests.integration.clients.interface import Client, ProducerRecord, RecordMetadata, first_while_writing, wait_until
 
 # A client that looks for a topic that was deleted would create it otherwise.
+BROKERS = (1, 3)
 SETTINGS = {"auto.create.topics.enable": "false"}
 OFTEN_MS = 100
 

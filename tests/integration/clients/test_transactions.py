@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from barnabas import Barnabas
-from protocol.api import ApiKey
+from barnabas.client.client import Client as PlainClient
+from barnabas.client.connection import parse_address
+from barnabas.client.requests.data import LATEST, list_offsets
+from barnabas.client.requests.groups import offset_fetch
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.integration.clients.groups import Group
 from tests.integration.clients.interface import (
     Client,
@@ -19,10 +24,8 @@ from tests.integration.clients.interface import (
     TransactionalProducer,
     wait_until,
 )
-from tests.support.group_requests import fetch_offsets
-from tests.support.requests import LATEST, list_offsets
-from tests.support.wire import Wire
 
+BROKERS = (1, 3)
 # Transactions that took too long are looked for so often.
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 MANUAL: dict[str, str | int] = {"enable.auto.commit": False}
@@ -45,7 +48,7 @@ class Reading:
         self._are_read("read_uncommitted", values)
 
     def _are_read(self, isolation_level: IsolationLevel, values: tuple[bytes, ...]) -> None:
-        """By each, exactly these. A last record outside of any transaction tells that nothing else was to come."""
+        """Each library reads exactly these. A last record outside any transaction shows that nothing follows."""
         for client in self._clients:
             with client.consumer(self._topic, isolation_level=isolation_level) as consumer:
                 found: list[bytes | None] = []
@@ -74,9 +77,10 @@ def reading(client_named: Callable[[str], Client], request: pytest.FixtureReques
 
 
 @pytest.fixture
-def wire(broker: Barnabas) -> Iterator[Wire]:
-    with Wire("127.0.0.1", broker.port) as connection:
-        yield connection
+def plain(client: Client) -> Iterator[PlainClient]:
+    """For what no library shows."""
+    with PlainClient([parse_address(each) for each in client.bootstrap.split(",")]) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -89,23 +93,26 @@ def records(*values: bytes) -> list[ProducerRecord]:
     return [ProducerRecord(value) for value in values]
 
 
-def end_offset(wire: Wire, topic: str, isolation_level: int = READ_UNCOMMITTED) -> int:
+def end_offset(plain: PlainClient, topic: str, isolation_level: int = READ_UNCOMMITTED) -> int:
     request = list_offsets((topic, 0, LATEST), isolation_level=isolation_level)
-    offset: int = wire.ask(ApiKey.LIST_OFFSETS, request, 7).topics[0].partitions[0].offset
+    (leader,) = plain.leaders([TopicPartition(topic, 0)]).values()
+    with Wire(*plain.brokers()[leader]) as wire:
+        offset: int = wire.ask(ApiKey.LIST_OFFSETS, request, 7).topics[0].partitions[0].offset
     return offset
 
 
-def committed_offset(wire: Wire, group: str, topic: str) -> int:
+def committed_offset(plain: PlainClient, group: str, topic: str) -> int:
     """What a group has committed, once no transaction stands in the way."""
     found = []
 
     def is_stable() -> bool:
-        request = fetch_offsets(8, {group: [(topic, [0])]}, require_stable=True)
+        request = offset_fetch(8, {group: [(topic, [0])]}, require_stable=True)
         (answer,) = wire.ask(ApiKey.OFFSET_FETCH, request, 8).groups
         found[:] = answer.topics[0].partitions
         return not found[0].error_code
 
-    wait_until(is_stable, "a stable offset")
+    with Wire(*plain.brokers()[plain.coordinator_of(group)]) as wire:
+        wait_until(is_stable, "a stable offset")
     offset: int = found[0].committed_offset
     return offset
 
@@ -123,14 +130,14 @@ def test_a_committed_transaction_is_read_whole(
 
 
 def test_nothing_is_read_before_the_commit(
-    client: Client, producer: TransactionalProducer, topic: str, wire: Wire
+    client: Client, producer: TransactionalProducer, topic: str, plain: PlainClient
 ) -> None:
     producer.begin()
     producer.send(topic, records(b"a"))
     with client.consumer(topic, isolation_level="read_committed") as consumer:
         assert consumer.poll() == []
-        assert end_offset(wire, topic, READ_COMMITTED) == 0
-        assert end_offset(wire, topic, READ_UNCOMMITTED) == 1
+        assert end_offset(plain, topic, READ_COMMITTED) == 0
+        assert end_offset(plain, topic, READ_UNCOMMITTED) == 1
         producer.commit()
         assert [record.value for record in consumer.read(1)] == [b"a"]
 
@@ -171,7 +178,7 @@ def test_two_topics_are_one_transaction(
 def test_an_abort_after_some_of_what_was_to_be_sent(
     client: Client, producer: TransactionalProducer, topic: str, reading: Readers
 ) -> None:
-    """One partition of two has got its records, the other nothing, when the producer gives up."""
+    """One partition of two has got its records, the other nothing, when the producer aborts."""
     other = f"{topic}-other"
     client.create_topic(other)
     producer.begin()
@@ -202,13 +209,13 @@ def test_a_zombie_is_fenced(
 
 
 def test_a_transaction_that_takes_too_long_is_aborted(
-    client: Client, topic: str, new_name: str, reading: Readers, wire: Wire
+    client: Client, topic: str, new_name: str, reading: Readers, plain: PlainClient
 ) -> None:
     with client.transactional_producer(f"slow-{new_name}", timeout_ms=1000) as producer:
         producer.begin()
         producer.send(topic, records(b"late"))
-        wait_until(lambda: end_offset(wire, topic) == 2, "the marker of an abort")
-        # The newest protocol tells the two apart: this producer's transaction is over, but nobody took its place.
+        wait_until(lambda: end_offset(plain, topic) == 2, "the marker of an abort")
+        # The newest protocol tells the two apart: this producer's transaction is over, but it was not replaced.
         with pytest.raises(InvalidTxnStateError if client.name == "java" else ProducerFencedError):
             producer.commit()
     read = reading(topic)
@@ -217,7 +224,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(
 
 
 def test_offsets_are_part_of_the_transaction(
-    client: Client, producer: TransactionalProducer, topic: str, group: Group, reading: Readers, wire: Wire
+    client: Client, producer: TransactionalProducer, topic: str, group: Group, reading: Readers, plain: PlainClient
 ) -> None:
     source = f"{topic}-source"
     client.create_topic(source)
@@ -230,7 +237,7 @@ def test_offsets_are_part_of_the_transaction(
         producer.send_offsets({(source, 0): offset}, member)
         end()
         expected = -1 if end == producer.abort else 3
-        assert committed_offset(wire, group.name, source) == expected
+        assert committed_offset(plain, group.name, source) == expected
     reading(topic).committed(b"kept")
 
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.cli import main
+from barnabas.command import main
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 
 _names = count(1)
@@ -17,6 +18,13 @@ def served(tmp_path_factory):
     """A broker for all tests here; each has topics and groups of its own."""
     with BrokerProcess(tmp_path_factory.mktemp("command-line"), settings={"num.partitions": "3"}) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def apache_kafka():
+    """The reference for all tests here; each has topics and groups of its own."""
+    with ApacheKafka({"num.partitions": "3"}) as kafka:
+        yield kafka
 
 
 @pytest.fixture
@@ -43,7 +51,7 @@ def command(served, capsys):
 
 @pytest.fixture
 def done(command):
-    """Run a command that must do as it is told; returns what it printed."""
+    """Run a command that must succeed; returns what it printed."""
 
     def run(*arguments):
         result = command(*arguments)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.command import columns, kafkas_description, partitions_read, rows, started
 
@@ -12,16 +11,14 @@ pytestmark = pytest.mark.java
 @pytest.fixture(scope="module", params=["barnabas", "apache kafka"])
 def served(request, tmp_path_factory):
     """Every broker in turn; the fixtures that run commands run them against it."""
-    settings = {"num.partitions": "3"}
     if request.param == "barnabas":
-        with BrokerProcess(tmp_path_factory.mktemp("described"), settings=settings) as process:
+        with BrokerProcess(tmp_path_factory.mktemp("described"), settings={"num.partitions": "3"}) as process:
             yield process
     else:
-        with ApacheKafka(settings) as kafka:
-            yield kafka
+        yield request.getfixturevalue("apache_kafka")
 
 
-def test_a_group_that_nobody_is_in(served, done, produce, topic, group):
+def test_a_group_without_members(served, done, produce, topic, group):
     for index in range(3):
         produce(topic, *"abc"[: index + 1], options=("--partition", index))
     done("consume", topic, "--group", group, "-e")
@@ -33,7 +30,7 @@ def test_a_group_that_nobody_is_in(served, done, produce, topic, group):
 
 
 def test_a_group_with_a_member(served, done, produce, topic, group):
-    """It has read everything and committed that, so nothing changes between the one look and the other."""
+    """It has read and committed everything, so nothing changes between the two descriptions."""
     produce(topic, "a", options=("--partition", 1))
     done("consume", topic, "--group", group, "-e")
     with started(served, "consume", topic, "--group", group, "-v") as member:

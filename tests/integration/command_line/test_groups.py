@@ -30,13 +30,13 @@ def test_a_group_that_stops_in_the_middle_goes_on_there(done, produce, topic, gr
     assert done("consume", topic, "--group", group, "-e").split() == ["c", "d", "e", "f"]
 
 
-def test_two_members_share_and_who_leaves_gives_back(served, done, produce, from_json, topic, group):
+def test_two_members_share_and_one_that_leaves_gives_back(served, done, produce, from_json, topic, group):
     done("topics", "create", topic, "--partitions", 3)
     arguments = ("consume", topic, "--group", group, "-v", "--from-beginning")
     with started(served, *arguments) as first, started(served, *arguments) as second:
         shares = {first: partitions_read(first), second: partitions_read(second)}
         while sorted(map(len, shares.values())) != [1, 2]:
-            # Who was there alone is told by its next heartbeat that the other has come.
+            # The first member learns from its next heartbeat that the second has joined.
             alone = max(shares, key=lambda process: len(shares[process]))
             shares[alone] = partitions_read(alone)
         assert sorted(index for share in shares.values() for index in share) == [0, 1, 2]
@@ -100,14 +100,22 @@ def test_a_group_with_a_member_is_described(served, done, produce, from_json, to
         assert [row["state"] for row in from_json("groups", "list") if row["group"] == group] == ["Stable"]
 
 
-def test_a_group_that_is_not_there_is_said(command, group):
+def test_a_group_without_members_is_shown_in_one_line(done, produce, topic, group):
+    produce(topic, "a", options=("-p", "0"))
+    done("consume", topic, "--group", group, "-e")
+    head, *table = done("groups", "describe", group).splitlines()
+    assert head == f"Group '{group}' has no active members."
+    assert [row["PARTITION"] for row in columns("\n".join(table))] == ["0"]
+
+
+def test_an_unknown_group_is_reported(command, group):
     for arguments in (("describe", group), ("delete", group)):
         result = command("groups", *arguments)
         assert result.status == 1
         assert result.err == f"barnabas: group '{group}': there is no such group (GROUP_ID_NOT_FOUND)\n"
 
 
-def test_groups_are_deleted_when_nobody_is_in_them(served, command, done, produce, topic, group):
+def test_groups_without_members_are_deleted(served, command, done, produce, topic, group):
     produce(topic, "a")
     with started(served, "consume", topic, "--group", group, "--from-beginning") as member:
         member.stdout.readline()

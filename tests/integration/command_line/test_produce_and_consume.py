@@ -9,9 +9,11 @@ import pytest
 from confluent_kafka import Producer as ConfluentProducer
 from kafka import KafkaProducer
 
-from broker.cli import main
+from barnabas import Barnabas
+from barnabas.command import main
 from tests.support.broker_process import BrokerProcess
 from tests.support.command import ended, started
+from tests.support.ports import HeldPort
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -84,7 +86,40 @@ def test_where_it_begins_and_how_much_it_reads(done, produce, topic):
     assert done("consume", topic, "-e", "--partition", "2") == ""
 
 
-def test_an_offset_that_is_not_there_is_said_and_passed_over(command, produce, topic):
+def test_where_it_begins_by_time(done, produce, topic):
+    for hour in (10, 11, 12):
+        produce(topic, str(hour), options=("-p", "0", "--timestamp", f"2026-01-31T{hour}:00"))
+    assert done("consume", topic, "-e", "-o", "@2026-01-31T10:30").split() == ["11", "12"]
+    assert done("consume", topic, "-e", "-o", "@-1h") == ""
+    assert done("consume", topic, "-e", "-o", "@0").split() == ["10", "11", "12"]
+
+
+def test_a_topic_that_is_not_created_automatically_is_an_error_at_once(tmp_path, capsys):
+    with BrokerProcess(tmp_path / "data", settings={"auto.create.topics.enable": "false"}) as broker:
+        # The test would take ten minutes if it waited.
+        assert main(["produce", "new", "--file", os.devnull, "-b", broker.bootstrap, "--timeout", "10m"]) == 1
+    assert capsys.readouterr().err == (
+        "barnabas: topic 'new': it does not exist, and the broker does not create topics on first use "
+        "(auto.create.topics.enable=false) (UNKNOWN_TOPIC_OR_PARTITION)\n"
+    )
+
+
+def test_a_topic_that_cannot_be_created_is_an_error_at_once(tmp_path, capsys):
+    with BrokerProcess(tmp_path / "data", settings={"default.replication.factor": "3"}) as broker:
+        assert main(["produce", "new", "--file", os.devnull, "-b", broker.bootstrap, "--timeout", "10m"]) == 1
+    assert "(INVALID_REPLICATION_FACTOR)" in capsys.readouterr().err
+
+
+def test_a_leader_that_cannot_be_reached_ends_it_in_time(tmp_path, capsys):
+    """Metadata comes from a broker that can be reached, and names one that cannot."""
+    nowhere = HeldPort()
+    with Barnabas(advertised_listeners=f"PLAINTEXT://{nowhere.address}") as broker:
+        broker.create_topic("t")
+        assert main(["consume", "t", "-b", broker.bootstrap_servers, "--timeout", "500ms"]) == 1
+    assert capsys.readouterr().err == f"barnabas: cannot connect to {nowhere.address}: Connection refused\n"
+
+
+def test_an_offset_out_of_range_is_reported_and_skipped(command, produce, topic):
     produce(topic, *"abc", options=("--partition", "0"))
     result = command("consume", topic, "-e", "--partition", "0", "--offset", "2", "--max-messages", "1")
     assert (result.out, result.err) == ("c\n", "")
@@ -108,12 +143,14 @@ def test_what_is_not_there_cannot_be_read(command, produce, topic):
     assert f"partition {topic}-7: " in result.err
 
 
-def test_a_line_without_key_ends_it_and_is_named(command, topic, tmp_path):
+def test_a_line_without_key_ends_it_and_what_came_before_is_written(command, done, topic, tmp_path):
     file = tmp_path / "lines"
-    file.write_text("a:1\nb\n")
+    file.write_text("a:1\nb:2\nc\nd:4\n")
     result = command("produce", topic, "--file", file, "--key-separator", ":")
     assert result.status == 1
-    assert result.err == "barnabas: line 2 has no ':' between a key and a value\n"
+    problem = "line 3 has no ':' between a key and a value; 2 records were written before that"
+    assert result.err == f"barnabas: {problem}\n"
+    assert sorted(done("consume", topic, "-e").split()) == ["1", "2"]
 
 
 def test_a_batch_that_the_topic_does_not_take(command, done, topic, tmp_path):
@@ -138,7 +175,7 @@ def test_what_is_written_is_read_at_once_until_ctrl_c(served, done, topic):
             producer.stdin.flush()
             assert consumer.stdout.readline() == line
         producer.stdin.close()
-        assert producer.wait(30) == 0
+        assert producer.wait(60) == 0
         assert ended(consumer) == (0, "", "")
 
 
@@ -147,7 +184,7 @@ def test_a_reader_that_has_enough_ends_it_quietly(served, produce, topic):
     with started(served, "consume", topic, "--from-beginning") as consumer:
         assert consumer.stdout.readline() == "x" * 100 + "\n"
         consumer.stdout.close()
-        assert consumer.wait(30) == 0
+        assert consumer.wait(60) == 0
         assert consumer.stderr.read() == ""
 
 
@@ -165,7 +202,7 @@ def test_a_bar_shows_how_far_a_bulk_load_is(served, topic, tmp_path):
     terminal, end = pty.openpty()
     with started(served, "produce", topic, "--file", str(file), stderr=end) as producer:
         os.close(end)
-        assert producer.wait(30) == 0
+        assert producer.wait(60) == 0
     shown = os.read(terminal, 65536).decode()
     os.close(terminal)
     assert "1,000 records, " in shown

@@ -30,6 +30,7 @@ def read_group(done, produce, topic, group):
         (["--to-datetime", "2100-01-01T00:00:00+01:00"], 10),
         (["--by-duration", "P1D"], 0),
         (["--by-duration", "PT0S"], 10),
+        (["--by-duration", "1d12h"], 0),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else None,
 )
@@ -38,7 +39,7 @@ def test_every_way_to_reset(command, from_json, read_group, topic, arguments, of
     shown = command("groups", "reset-offsets", read_group, *scope, *arguments)
     (row,) = columns(shown.out)
     assert (row["CURRENT-OFFSET"], row["NEW-OFFSET"]) == ("6", str(offset))
-    assert shown.err == "barnabas: nothing was changed; --execute does it\n"
+    assert shown.err == "barnabas: nothing was changed; add --execute to set these offsets\n"
     assert offsets(from_json, read_group) == {0: 6, 1: 2}
     from_json("groups", "reset-offsets", read_group, *scope, *arguments, "--execute")
     assert offsets(from_json, read_group) == {0: offset, 1: 2}
@@ -73,7 +74,7 @@ def test_offsets_are_not_reset_under_a_reader(served, command, produce, topic, g
         )
 
 
-def test_what_cannot_be_reset_is_said(command, produce, topic, group):
+def test_what_cannot_be_reset_is_reported(command, produce, topic, group):
     produce(topic, "a")
     for arguments, said in (
         (["--topic", "missing", "--to-earliest"], "there is no such topic"),

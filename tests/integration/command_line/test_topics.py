@@ -1,6 +1,6 @@
 """`barnabas topics` against a real broker."""
 
-from broker.cli import main
+from barnabas.command import main
 from tests.support.command import columns
 
 
@@ -40,13 +40,56 @@ def test_all_settings_and_where_they_come_from(done, from_json, topic):
 
 def test_topics_are_altered(done, from_json, topic):
     done("topics", "create", topic, "--config", "retention.ms=60000")
-    done("topics", "alter", topic, "--partitions", 5, "--set", "segment.bytes=1048576", "--unset", "retention.ms")
+    done(
+        "topics",
+        "alter",
+        topic,
+        "--partitions",
+        5,
+        "--config",
+        "segment.bytes=1048576",
+        "--delete-config",
+        "retention.ms",
+    )
     (described,) = from_json("topics", "describe", topic)
     assert len(described["partitions"]) == 5
     assert [(each["name"], each["value"]) for each in described["configs"]] == [("segment.bytes", "1048576")]
 
 
-def test_what_cannot_be_done_to_a_topic_is_said_with_kafkas_word(command, done, topic):
+def test_the_oldest_records_are_deleted(done, from_json, produce, topic):
+    produce(topic, *"abcdef", options=("-p", "0"))
+    produce(topic, *"xyz", options=("-p", "1"))
+    assert columns(done("topics", "delete-records", topic, "--before", "-2", "-p", "0,1")) == [
+        {"TOPIC": topic, "PARTITION": "0", "LOG-START-OFFSET": "4", "LOG-END-OFFSET": "6"},
+        {"TOPIC": topic, "PARTITION": "1", "LOG-START-OFFSET": "1", "LOG-END-OFFSET": "3"},
+    ]
+    assert done("consume", topic, "-e", "-p", "0").split() == ["e", "f"]
+    deleted = from_json("topics", "delete-records", topic, "--before", "latest")
+    assert [(row["log_start_offset"], row["log_end_offset"]) for row in deleted] == [(6, 6), (3, 3), (0, 0)]
+    assert done("consume", topic, "-e") == ""
+
+
+def test_records_are_deleted_by_their_age(done, produce, topic):
+    for hour in (10, 11, 12):
+        produce(topic, str(hour), options=("-p", "0", "--timestamp", f"2026-01-31T{hour}:00"))
+    done("topics", "delete-records", topic, "--before", "@2026-01-31T11:30")
+    assert done("consume", topic, "-e").split() == ["12"]
+
+
+def test_records_that_are_not_there_cannot_be_deleted(command, produce, topic):
+    produce(topic, "a", options=("-p", "0"))
+    result = command("topics", "delete-records", topic, "--before", "99", "-p", "0")
+    assert (result.status, "(OFFSET_OUT_OF_RANGE)" in result.err) == (1, True)
+    assert "there is no such topic" in command("topics", "delete-records", topic, "--before", "0", "-p", "7").err
+
+
+def test_records_of_a_compacted_topic_cannot_be_deleted(command, done, topic):
+    done("topics", "create", topic, "--config", "cleanup.policy=compact")
+    result = command("topics", "delete-records", topic, "--before", "latest")
+    assert (result.status, "only if the topic's cleanup.policy includes delete" in result.err) == (1, True)
+
+
+def test_what_cannot_be_done_to_a_topic_is_reported_with_kafkas_error(command, done, topic):
     done("topics", "create", topic)
     for arguments, word in (
         (("create", topic), "TOPIC_ALREADY_EXISTS"),

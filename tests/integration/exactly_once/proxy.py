@@ -13,7 +13,7 @@ import struct
 import threading
 from collections import Counter
 
-from protocol.api import ApiKey
+from barnabas.protocol.api import ApiKey
 
 # Requests that change something, and whose answer may get lost.
 CHANGES = {
@@ -44,7 +44,7 @@ class CuttingProxy:
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def _run(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     def __enter__(self) -> CuttingProxy:
         return self

@@ -1,6 +1,6 @@
-"""Kafka Streams with exactly_once_v2 counts words through kills of the broker and of itself, right to the word.
+"""Kafka Streams with exactly_once_v2 counts words through kills of brokers and of itself, right to the word.
 
-Each word that comes gives one record with its count so far. What is counted twice, or forgotten, breaks the row 1, 2...
+Each word produces one record with its count so far. A word counted twice, or lost, breaks the sequence 1, 2...
 """
 
 import subprocess
@@ -14,10 +14,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from barnabas import Barnabas
+from tests.integration.clients.interface import wait_until
 from tests.support.apache_kafka import STREAMS, java_command
 from tests.support.broker_process import BrokerProcess
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.java
 
 PROGRAM = Path(__file__).parents[2] / "java" / "WordCount.java"
 GUARANTEE = "exactly_once_v2"
@@ -31,9 +33,9 @@ WORDS = ["the", "castle", "the", "land", "surveyor", "the"]
 
 
 @contextmanager
-def word_count(broker: BrokerProcess, folder: Path):
+def word_count(bootstrap: str, folder: Path):
     command = java_command(
-        PROGRAM, broker.bootstrap, GUARANTEE, "lines", "counts", str(folder / "state"), dependencies=STREAMS
+        PROGRAM, bootstrap, GUARANTEE, "lines", "counts", str(folder / "state"), dependencies=STREAMS
     )
     with (folder / "streams.log").open("a") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -48,8 +50,8 @@ def word_count(broker: BrokerProcess, folder: Path):
         process.wait()
 
 
-def write(broker: BrokerProcess, count: int) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+def write(bootstrap: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for _ in range(count):
         producer.produce("lines", " ".join(WORDS))
     assert producer.flush(PATIENCE) == 0
@@ -58,11 +60,11 @@ def write(broker: BrokerProcess, count: int) -> None:
 class Counts:
     """What a reader has seen, word by word."""
 
-    def __init__(self, broker: BrokerProcess, isolation_level: str = "read_committed") -> None:
+    def __init__(self, bootstrap: str, isolation_level: str = "read_committed") -> None:
         self.seen: dict[str, list[int]] = defaultdict(list)
         self._consumer = Consumer(
             {
-                "bootstrap.servers": broker.bootstrap,
+                "bootstrap.servers": bootstrap,
                 "group.id": "reader",
                 "isolation.level": isolation_level,
                 "enable.partition.eof": True,
@@ -97,11 +99,11 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data", settings=SETTINGS) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for each in admin.create_topics([NewTopic(name, 1, 1) for name in ("lines", "counts")]).values():
-            each.result(30)
-        counts = Counts(broker)
-        with word_count(broker, tmp_path) as streams:
+            each.result(60)
+        counts = Counts(broker.bootstrap)
+        with word_count(broker.bootstrap, tmp_path) as streams:
             for interrupt in (None, broker.kill, broker.stop):
-                write(broker, 200)
+                write(broker.bootstrap, 200)
                 lines += 200
                 if interrupt is not None:
                     interrupt()
@@ -109,21 +111,62 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
                 else:
                     counts.wait_for(lines)
             counts.wait_for(lines)
-            uncommitted = Counts(broker, "read_uncommitted")
+            uncommitted = Counts(broker.bootstrap, "read_uncommitted")
             uncommitted.wait_for(lines)
-            write(broker, 50)
+            write(broker.bootstrap, 50)
             lines += 50
-            uncommitted.wait_for(lines - 49)  # it has begun to count them, and not committed yet
+            uncommitted.wait_for(lines - 49)  # it has started to count them and has not committed yet
             streams.kill()
             streams.wait()
             uncommitted.close()
-        with word_count(broker, tmp_path):  # and once more, with its state made again from the broker
-            write(broker, 50)
+        with word_count(broker.bootstrap, tmp_path):  # and once more, with its state made again from the broker
+            write(broker.bootstrap, 50)
             lines += 50
             counts.wait_for(lines)
         counts.close()
-        everything = Counts(broker)  # what is too much comes after what was waited for
-        everything.read_to_the_end()
-        everything.close()
-    expected = {word: list(range(1, lines * WORDS.count(word) + 1)) for word in WORDS}
-    assert everything.seen == expected
+        assert_exact(broker.bootstrap, lines)
+
+
+def assert_exact(bootstrap: str, lines: int) -> None:
+    everything = Counts(bootstrap)  # what is too much comes after what was waited for
+    everything.read_to_the_end()
+    everything.close()
+    assert everything.seen == {word: list(range(1, lines * WORDS.count(word) + 1)) for word in WORDS}
+
+
+def test_words_are_counted_exactly_on_three_brokers(tmp_path: Path) -> None:
+    """Every leader moves, also those of the application's own topics and of its coordinators; then a broker dies."""
+    lines = 0
+    with Barnabas({**SETTINGS, "min.insync.replicas": "2"}, brokers=3, journal=False) as cluster:
+        bootstrap = cluster.bootstrap_servers
+        for name in ("lines", "counts"):
+            cluster.create_topic(name)
+        counts = Counts(bootstrap)
+        with word_count(bootstrap, tmp_path):
+            for disturb in (None, move_every_leader, kill_a_coordinator):
+                write(bootstrap, 100)
+                lines += 100
+                if disturb is not None:
+                    disturb(cluster)
+                counts.wait_for(lines)
+        counts.close()
+        assert_exact(bootstrap, lines)
+
+
+def move_every_leader(cluster: Barnabas) -> None:
+    for topic, state in cluster.state["topics"].items():
+        for index, partition in enumerate(state["partitions"]):
+            if len(partition["isr"]) == 3:
+                follower = next(each for each in partition["isr"] if each != partition["leader"])
+                cluster.move_leader(topic, index, to=follower)
+
+
+def kill_a_coordinator(cluster: Barnabas) -> None:
+    def all_in_sync() -> bool:
+        topics = cluster.state["topics"].values()
+        return all(len(each["isr"]) == 3 for topic in topics for each in topic["partitions"])
+
+    wait_until(all_in_sync, "all replicas")
+    node = cluster.nodes[cluster.state["topics"]["__transaction_state"]["partitions"][0]["leader"]]
+    node.kill()
+    node.start()

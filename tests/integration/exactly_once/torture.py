@@ -18,22 +18,22 @@ from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from protocol.api import ApiKey
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.client.requests.admin import create_topics, new_topic
+from barnabas.client.requests.data import LATEST, list_offsets
+from barnabas.client.requests.groups import offset_fetch
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
 from tests.integration.exactly_once.worker import transformed
 from tests.support.apache_kafka import ApacheKafka, java_command
 from tests.support.broker_process import BrokerProcess
-from tests.support.group_requests import fetch_offsets
-from tests.support.requests import LATEST, list_offsets
-from tests.support.wire import Wire
 
 PARTITIONS = 3
 KEYS = 12
-WORKERS_A_LIBRARY = 2
+WORKERS_PER_LIBRARY = 2
 INPUT = "input"
 JAVA = "java"
 JAVA_PROGRAM = Path(__file__).parents[2] / "java" / "TransactionLoop.java"
-DRAIN_SECONDS = 90.0
+DRAIN_SECONDS = 180.0  # on a busy machine, a worker may need half a minute to start
 READ_COMMITTED = 1
 
 SETTINGS = {
@@ -65,7 +65,7 @@ def new_broker(folder: Path, advertised_port: int | None = None) -> BrokerProces
 
 
 class Worker:
-    """A process of worker.py, or its like in Java. Its last words are kept, for the case that something is wrong."""
+    """A process of worker.py, or its like in Java. Its last output is kept, in case something is wrong."""
 
     def __init__(self, library: str, number: int, bootstrap: str) -> None:
         self.library = library
@@ -88,7 +88,7 @@ class Worker:
         return "\n".join(lines[-count:]) or "nothing"
 
     def where_it_is(self) -> str:
-        """For the case that it hangs."""
+        """Where a worker that hangs is."""
         self.process.send_signal(signal.SIGQUIT if self.library == JAVA else signal.SIGUSR1)
         time.sleep(0.5)
         return self.last_words(12)
@@ -108,7 +108,7 @@ def output_of(library: str) -> str:
 
 
 class Feed:
-    """Idempotent input, some records at a time, as long as it lasts. It has to get through all faults by itself."""
+    """Idempotent input, some records at a time, as long as it lasts. It has to survive all faults on its own."""
 
     def __init__(self, bootstrap: str) -> None:
         self.fed = 0
@@ -118,6 +118,8 @@ class Feed:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "message.timeout.ms": 300_000,
+                # A broker of a cluster that has just started knows of no topics, and says so to those who ask.
+                "topic.metadata.propagation.max.ms": 300_000,
                 "reconnect.backoff.max.ms": 500,
                 "linger.ms": 1,
             }
@@ -141,7 +143,7 @@ class Feed:
             self._producer.poll(0)
 
     def finish(self) -> Pairs:
-        """Stop, wait until the broker has everything, and tell what it was."""
+        """Stop, wait until the broker has everything, and return what was sent."""
         self._is_over.set()
         self._thread.join()
         left = self._producer.flush(DRAIN_SECONDS)
@@ -165,26 +167,24 @@ class Torture:
     ended: list[str] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
     zombies: list[Worker] = field(default_factory=list)
+    drain_seconds: float = DRAIN_SECONDS
     _next_number: int = 0
 
     def create_topics(self) -> None:
-        topics = [
-            CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1, assignments=[], configs=[])
-            for name in (INPUT, *map(output_of, self.libraries))
-        ]
+        topics = [new_topic(name, PARTITIONS) for name in (INPUT, *map(output_of, self.libraries))]
         with Wire("127.0.0.1", self.broker.port) as wire:
-            answer = wire.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=30_000), 5)
+            answer = wire.ask(ApiKey.CREATE_TOPICS, create_topics(*topics), 5)
         if any(topic.error_code for topic in answer.topics):
             raise AssertionError(answer.topics)
 
     def start_workers(self) -> None:
         for library in self.libraries:
-            for number in range(WORKERS_A_LIBRARY):
+            for number in range(WORKERS_PER_LIBRARY):
                 self.workers.append(Worker(library, number, self.bootstrap))
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """With workers; however it ends, none of them is left."""
+        """Run workers; none of them is left at the end."""
         self.start_workers()
         try:
             yield
@@ -193,7 +193,7 @@ class Torture:
                 each.end()
 
     def supervise(self) -> None:
-        """Start those again that have ended, as often as it takes."""
+        """Restart workers that have ended, as often as needed."""
         for index, worker in enumerate(self.workers):
             if worker.has_ended:
                 self.ended.append(f"{worker.library}: {worker.last_words()}")
@@ -210,6 +210,15 @@ class Torture:
             name = names.pop()
             faults[name]()
             self.done[name] += 1
+
+    def supervise_until(self, is_so: Callable[[], bool], awaited: str) -> None:
+        """For what takes longer than the torment on a busy machine."""
+        deadline = time.monotonic() + self.drain_seconds
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {awaited}")
+            self.supervise()
+            time.sleep(0.1)
 
     # --- faults ---
 
@@ -237,7 +246,7 @@ class Torture:
         self.workers[index] = Worker(worker.library, worker.number, self.bootstrap)
 
     def freeze_a_worker(self) -> None:
-        """So long that the group may give it up; then it goes on as if nothing had happened."""
+        """Long enough for the group to drop it; then it continues as if nothing had happened."""
         process = self.chance.choice(self.workers).process
         seconds = self.chance.uniform(0.5, 4.5)
         with contextlib.suppress(ProcessLookupError):
@@ -252,7 +261,7 @@ class Torture:
 
     def wait_until_drained(self, count: int) -> None:
         """The clients have their own pauses before they try again, and a killed one's transaction has to time out."""
-        deadline = time.monotonic() + DRAIN_SECONDS
+        deadline = time.monotonic() + self.drain_seconds
         while True:
             self.supervise()
             committed = {library: self.committed_records(library) for library in self.libraries}
@@ -263,12 +272,12 @@ class Torture:
                 raise AssertionError(
                     "\n".join([f"of {count} records there are {committed}", *words, *self.ended[-10:]])
                 )
-            time.sleep(0.3)  # nothing tells of a transaction that was committed elsewhere; asking is all there is
+            time.sleep(0.3)  # nothing announces a transaction that was committed elsewhere; polling is the only way
 
     def committed_records(self, library: str) -> int:
         """How far the group has committed its input: as far as its output goes, unless something is wrong."""
         group = group_of(library)
-        request = fetch_offsets(8, {group: [(INPUT, list(range(PARTITIONS)))]}, require_stable=True)
+        request = offset_fetch(8, {group: [(INPUT, list(range(PARTITIONS)))]}, require_stable=True)
         with Wire("127.0.0.1", self.broker.port) as wire:
             (answer,) = wire.ask(ApiKey.OFFSET_FETCH, request, 8).groups
         if answer.error_code:

@@ -19,7 +19,7 @@ def broker(kafka_broker: Barnabas) -> Barnabas:
     return kafka_broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client_named(kafka_broker: Barnabas) -> Iterator[Callable[[str], Client]]:
     made: dict[str, Client] = {}
 

@@ -10,7 +10,7 @@ from tests.integration.clients.groups import partitions_of
 from tests.integration.clients.interface import ProducerRecord, wait_until
 
 DAYS = 86_400
-PATIENCE = 40
+PATIENCE = 90
 
 
 def members(broker):
@@ -57,7 +57,7 @@ def test_a_rebalance_does_not_wait_longer_than_its_timeout_for_a_member_that_han
         group.poll_until(lambda: broker.state["groups"]["group"]["state"] == "PreparingRebalance", "a rebalance")
 
         def heard():
-            """Its heartbeats go on; it only does not join again."""
+            """Its heartbeats continue, but it does not join again."""
             state = broker.state["groups"]["group"]
             return state["members"][0]["heard_at_ms"] > state["state_since_ms"] + 200
 
@@ -97,7 +97,7 @@ def test_committed_offsets_expire(broker, client, group):
     assert broker.state["groups"]["group"]["offsets"] == [offset]
     broker.clock.advance(2 * DAYS)
     assert "group" not in broker.state["groups"]
-    # Who comes now begins where auto.offset.reset says.
+    # A new member starts where auto.offset.reset says.
     group.join(client, "t")
     assert [record.value for record in group.read(2)[0]] == [b"a", b"b"]
 
@@ -111,7 +111,7 @@ def test_producers_are_forgotten(broker, client):
         assert [each["topic"] for each in broker.state["producers"]] == ["t"]
         broker.clock.advance(timedelta(hours=2))
         assert broker.state["producers"] == []
-        # Nobody who was away for a day has to care.
+        # A client that was away for a day does not have to care.
         assert producer.send("t", [ProducerRecord(b"b")])[0].offset == 1
 
 
@@ -156,7 +156,7 @@ def transaction_times_out(broker):
     assert (partition["last_stable_offset"], partition["log_end_offset"]) == (2, 2)  # with the marker
 
 
-def test_a_transactional_id_that_nobody_uses_is_forgotten(broker, client):
+def test_an_unused_transactional_id_is_forgotten(broker, client):
     broker.create_topic("t", retention_ms=-1)
     with client.transactional_producer("tx") as producer:
         producer.begin()
@@ -166,7 +166,7 @@ def test_a_transactional_id_that_nobody_uses_is_forgotten(broker, client):
     assert broker.state["transactions"]["tx"]["state"] == "CompleteCommit"
     broker.clock.advance(1 * DAYS + 3600)
     assert broker.state["transactions"] == {}
-    # Whoever comes with it begins anew.
+    # A producer that comes with it starts over.
     with client.transactional_producer("tx") as producer:
         producer.begin()
         producer.send("t", [ProducerRecord(b"b")])

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from broker.cli import main
-from broker.cli.ctl import _seconds
+from barnabas.command import main
 
 
 @pytest.fixture
@@ -40,33 +39,37 @@ def test_it_drives_the_broker(ctl, broker):
     broker.control.call("DELETE", "/snapshots/here")
 
 
-def test_what_is_refused_is_said_in_a_sentence(ctl, monkeypatch):
+def test_what_is_refused_is_reported_in_a_sentence(ctl, monkeypatch):
     status, said = ctl("restore", "nothing")
     assert (status, "there is no snapshot 'nothing'" in said) == (1, True)
     status, said = ctl("clock", "advance")
-    assert (status, "how far" in said) == (1, True)
+    assert (status, "how far" in said) == (2, True)
     status, said = ctl("--token", "wrong", "state")
     assert (status, "Authorization" in said) == (1, True)
-    status, said = ctl("--url", "http://127.0.0.1:1", "state")
-    assert (status, "no answer" in said) == (1, True)
+    status, said = ctl("state", "--url", "http://127.0.0.1:1")
+    assert (status, "no response" in said) == (1, True)
     monkeypatch.delenv("BARNABAS_CONTROL_TOKEN")
     status, said = ctl("state")
     assert (status, "BARNABAS_CONTROL_TOKEN" in said) == (2, True)
 
 
-def test_a_setting_that_is_none_is_said(ctl, capsys):
+def test_reports_of_a_broker_that_is_not_strict_are_an_error(ctl, broker):
+    """An empty list would look as if clients had done nothing wrong."""
+    status, said = ctl("strict")
+    assert (status, "strict mode is off" in said) == (2, True)
+    assert ctl("strict", "on") == (0, "")
+    assert ctl("strict") == (0, "")
+    assert ctl("strict", "off") == (0, "")
+
+
+def test_an_unknown_setting_is_reported(ctl, capsys):
     with pytest.raises(SystemExit):
         ctl("create-topic", "t", "--config", "retention.ms")
     assert "'retention.ms' is not of the form KEY=VALUE" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("45s", 45), ("1.5m", 90), ("2h", 7200), ("7d", 604_800)])
-def test_times(text, seconds):
-    assert _seconds(text) == seconds
-
-
 def serve(*arguments, **options):
-    command = [sys.executable, "-m", "broker.cli", "serve", "--listen", "127.0.0.1:0", *arguments]
+    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 

@@ -1,4 +1,4 @@
-"""Emptying a broker, and bringing a prepared state back, under the eyes of clients that are connected."""
+"""Emptying a broker, and bringing a prepared state back, while clients are connected."""
 
 import time
 from contextlib import suppress
@@ -108,8 +108,8 @@ def test_a_restored_broker_has_what_it_had(broker, client, group):
     broker.control.call("DELETE", f"/snapshots/{snapshot.name}")
 
 
-def test_members_are_no_part_of_a_snapshot(broker, client, group):
-    """Whoever joins after a restore must not wait for those who were there before."""
+def test_members_are_not_part_of_a_snapshot(broker, client, group):
+    """A member that joins after a restore must not wait for those that were there before."""
     broker.create_topic("t")
     group.join(client, "t")
     group.poll_until_shared(partitions_of("t", count=1))

@@ -1,15 +1,15 @@
 """Stories of transactions, told to Apache Kafka and to Barnabas: both have to answer the same, field by field.
 
-With BARNABAS_TEST_BROKER=kafka a second Apache Kafka takes the place of Barnabas. What those two do not agree on is
-nothing that a story may ask.
+With BARNABAS_TEST_BROKER=kafka a second Apache Kafka takes the place of Barnabas. A story must not depend on anything
+on which those two disagree.
 """
 
 import os
 
 import pytest
 
-from protocol.api import ApiKey
-from tests.support import group_requests
+from barnabas.client.requests import lookup
+from barnabas.protocol.api import ApiKey
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.side_by_side import SideBySide
@@ -44,9 +44,9 @@ def brokers(tmp_path_factory):
         sides.kafka.data, sides.barnabas.data = data_of(kafka), data_of(barnabas)
         for side in (sides.kafka, sides.barnabas):
             side.begin("first", 0)
-            side.until(lambda side=side: side.ask(ApiKey.FIND_COORDINATOR, group_requests.find_coordinator(0, "g"), 0))
+            side.until(lambda side=side: side.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"), 0))
             for name in ("a", "b"):  # of either partition
-                asked = group_requests.find_coordinator(1, name, key_type=1)
+                asked = lookup.find_coordinator(1, name, key_type=1)
                 side.until(lambda side=side, asked=asked: side.ask(ApiKey.FIND_COORDINATOR, asked, 1))
                 side.ready(name)
                 side.until(lambda side=side, name=name: side.describe(name).groups[0])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.transaction_requests import AGES
+from tests.support.transaction_versions import AGES
 
 
 class Stories:

@@ -1,4 +1,4 @@
-"""Stories that nobody thought of: producers, zombies among them, that do whatever comes to their minds.
+"""Random stories: producers, including zombies, that send anything in any order.
 
 The seeds are always the same; BARNABAS_SEED is another one to begin with.
 """
@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from protocol.api import ApiKey
-from tests.support import admin_requests
-from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
+from barnabas.client.requests import admin
+from barnabas.protocol.api import ApiKey
 from tests.support.transaction_side import READ_COMMITTED, READ_UNCOMMITTED
+from tests.support.transaction_versions import LATEST_CLASSIC, NEWEST
 
 pytestmark = pytest.mark.java
 
@@ -29,7 +29,7 @@ STEPS_TO_CHOOSE = (
 
 @dataclass
 class Actor:
-    """Somebody with a transactional id, who remembers every producer id and epoch that it ever had."""
+    """A client with a transactional id that remembers every producer id and epoch that it ever had."""
 
     name: str
     age: int
@@ -111,7 +111,7 @@ class Told:
         answer = self._side.read(isolation_level, begin, partition)
         for topic in answer.responses:
             for each in topic.partitions:
-                # Apache Kafka tells of some that lie behind all that it sends.
+                # Apache Kafka also lists some that lie behind the records that it sends.
                 each.aborted_transactions = each.aborted_transactions and [
                     aborted for aborted in each.aborted_transactions if aborted.first_offset < each.last_stable_offset
                 ]
@@ -124,7 +124,7 @@ class Told:
         return self._side.describe_transactions()
 
     def _delete_records(self, actor):
-        everything = admin_requests.delete_before((self._side.source, self._partition(), -1))
+        everything = admin.delete_records((self._side.source, self._partition(), -1))
         return self._side.ask(ApiKey.DELETE_RECORDS, everything, 2) if self._chance.random() < 0.3 else None
 
 

@@ -1,10 +1,10 @@
 """AddOffsetsToTxn and TxnOffsetCommit: a group's offsets wait for the end of a transaction."""
 
-from protocol.api import ApiKey
+from barnabas.client.requests import groups
+from barnabas.protocol.api import ApiKey
 from tests.integration.transactions.stories import Stories, tell
-from tests.support import group_requests
-from tests.support.transaction_requests import CLASSIC, NEWEST
 from tests.support.transaction_side import ABORT, COMMIT
+from tests.support.transaction_versions import CLASSIC, NEWEST
 
 story = Stories()
 NAMES_A_MEMBER = (3, 4, 5)  # the ages at which TxnOffsetCommit tells who in the group commits
@@ -36,7 +36,7 @@ def offsets_as_every_client_asks_for_them(side):
         yield side.committed(version=version)
         if version >= 7:
             yield side.committed(require_stable=True, version=version)
-    everything = group_requests.fetch_offsets(8, {side.group: None}, require_stable=True)
+    everything = groups.offset_fetch(8, {side.group: None}, require_stable=True)
     yield side.ask(ApiKey.OFFSET_FETCH, everything, 8)
     side.end()
     side.settled()
@@ -80,7 +80,7 @@ def offsets_of_two_transactions(side):
     side.init()
     side.prepare_offsets()
     yield side.commit_offsets((0, 6))
-    yield side.of(ApiKey.OFFSET_COMMIT, group_requests.commit(side.group, (side.source, 0, 7)))
+    yield side.of(ApiKey.OFFSET_COMMIT, groups.offset_commit(side.group, (side.source, 0, 7)))
     yield side.committed()
     yield side.end()
     side.settled()
@@ -140,7 +140,7 @@ def offsets_of_a_producer_that_was_fenced(side):
 
 
 @story(NAMES_A_MEMBER)
-def offsets_by_members_and_by_those_who_are_none(side):
+def offsets_by_members_and_by_others(side):
     side.stable("A")
     side.init()
     side.prepare_offsets()
@@ -159,7 +159,7 @@ def offsets_by_members_and_by_those_who_are_none(side):
 
 
 @story(NAMES_A_MEMBER)
-def offsets_of_a_group_that_nobody_is_in(side):
+def offsets_of_a_group_without_members(side):
     side.init()
     side.prepare_offsets()
     yield side.commit_offsets((0, 1), member="nobody", generation=1)

@@ -1,10 +1,10 @@
-"""InitProducerId and FindCoordinator: who a producer is, and who was it before."""
+"""InitProducerId and FindCoordinator: which producer has an id, and which had it before."""
 
-from protocol.api import ApiKey
+from barnabas.client.requests import lookup
+from barnabas.protocol.api import ApiKey
 from tests.integration.transactions.stories import Stories, tell
-from tests.support import group_requests
-from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
 from tests.support.transaction_side import ABORT, COMMIT
+from tests.support.transaction_versions import LATEST_CLASSIC, NEWEST
 
 story = Stories()
 GIVES_ITS_ID = (3, LATEST_CLASSIC, NEWEST)  # the ages at which InitProducerId has a producer's id and epoch
@@ -14,7 +14,7 @@ GIVES_ITS_ID = (3, LATEST_CLASSIC, NEWEST)  # the ages at which InitProducerId h
 def the_coordinator_of_a_transactional_id(side):
     version = side.version(ApiKey.FIND_COORDINATOR)
     for name in (side.id, ""):
-        yield side.of(ApiKey.FIND_COORDINATOR, group_requests.find_coordinator(version, name, key_type=1))
+        yield side.of(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(version, name, key_type=1))
 
 
 @story()
@@ -126,7 +126,7 @@ def after_a_transaction(side):
 
 
 @story()
-def questions_about_ids_that_nobody_has(side):
+def questions_about_unknown_ids(side):
     yield side.describe_transactions("unknown", "")
     side.init()
     yield side.describe_transactions(side.id, "unknown", side.id)

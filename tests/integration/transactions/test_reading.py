@@ -2,11 +2,12 @@
 
 import time
 
-from protocol.api import ApiKey
+from barnabas.client.requests import admin, data
+from barnabas.protocol.api import ApiKey
 from tests.integration.transactions.stories import Stories, tell
-from tests.support import admin_requests, requests
-from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
+from tests.support.batches import batch
 from tests.support.transaction_side import ABORT, COMMIT, READ_COMMITTED, READ_UNCOMMITTED
+from tests.support.transaction_versions import LATEST_CLASSIC, NEWEST
 
 story = Stories()
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
@@ -45,12 +46,12 @@ def transactions_of_two_producers_that_overlap(side):
 
 @story()
 def records_behind_an_open_transaction(side):
-    plain = requests.batch(b"plain")
-    side.of(ApiKey.PRODUCE, requests.produce((side.source, 0, plain)))
+    plain = batch(b"plain")
+    side.of(ApiKey.PRODUCE, data.produce((side.source, 0, plain)))
     side.init()
     side.prepare(0)
     side.produce(b"a")
-    side.of(ApiKey.PRODUCE, requests.produce((side.source, 0, plain)))
+    side.of(ApiKey.PRODUCE, data.produce((side.source, 0, plain)))
     yield from side.both()
     for offset in (0, 1, 2, 3, 4):
         yield side.read(READ_COMMITTED, offset)
@@ -68,7 +69,7 @@ def records_that_are_deleted_in_an_open_transaction(side):
         for value in (b"a", b"b", b"c", b"d"):
             side.produce(value)
         first = side.offset_of(EARLIEST).topics[0].partitions[0].offset
-        deleted = admin_requests.delete_before((side.source, 0, first + 2))
+        deleted = admin.delete_records((side.source, 0, first + 2))
         yield side.ask(ApiKey.DELETE_RECORDS, deleted, 2)
         yield side.offset_of(EARLIEST)
         for offset in (first, first + 2, first + 3):
@@ -77,7 +78,7 @@ def records_that_are_deleted_in_an_open_transaction(side):
         side.settled()
         for offset in (first + 2, first + 3):
             yield from side.both(offset)
-        everything = admin_requests.delete_before((side.source, 0, -1))
+        everything = admin.delete_records((side.source, 0, -1))
         yield side.ask(ApiKey.DELETE_RECORDS, everything, 2)
         yield from side.both(first + 5)
 
@@ -114,7 +115,7 @@ def offsets_by_time(side):
 @story()
 def producers_of_a_partition(side):
     side.init()
-    asked = admin_requests.producers((side.source, [0, 1]))
+    asked = admin.describe_producers((side.source, [0, 1]))
     yield side.ask(ApiKey.DESCRIBE_PRODUCERS, asked, 0)
     side.prepare(0)
     side.produce(b"a", b"b")

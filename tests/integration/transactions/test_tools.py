@@ -6,14 +6,16 @@ from itertools import zip_longest
 
 import pytest
 
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from tests.support import admin_requests
+from barnabas.client.requests import admin
+from barnabas.client.requests.admin import BROKER, DELETE, SET
+from barnabas.client.requests.data import LATEST, list_offsets
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
 from tests.support.apache_kafka import run_tool
 from tests.support.dump_log import dump_log
-from tests.support.requests import LATEST, list_offsets
-from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
+from tests.support.polling import pause
 from tests.support.transaction_side import ABORT, READ_COMMITTED
+from tests.support.transaction_versions import LATEST_CLASSIC, NEWEST
 
 pytestmark = pytest.mark.java
 
@@ -95,9 +97,9 @@ def test_list_and_describe(brokers):
 
 def verify_partitions(side, value):
     """Whether the broker asks before it takes records of a transaction; None is what it does by default."""
-    operation = admin_requests.SET if value else admin_requests.DELETE
-    altered = (admin_requests.BROKER, "", [(operation, "transaction.partition.verification.enable", value)])
-    (answer,) = side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, admin_requests.alter(altered), 1).responses
+    operation = SET if value else DELETE
+    altered = (BROKER, "", [(operation, "transaction.partition.verification.enable", value)])
+    (answer,) = side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, admin.incremental_alter_configs(altered), 1).responses
     assert answer.error_code == ErrorCode.NONE
 
 
@@ -108,7 +110,7 @@ def leave_hanging(side):
     an_hour_ago = int(time.time() * 1000) - 3_600_000
     # Apache Kafka answers before the setting holds.
     while side.produce(b"a", timestamp=an_hour_ago).responses[0].partition_responses[0].error_code:
-        pass
+        pause()
     verify_partitions(side, None)
 
 

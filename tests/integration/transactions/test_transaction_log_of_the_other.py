@@ -8,19 +8,20 @@ import time
 
 import pytest
 
-from broker.transaction.metadata import LAST_EPOCH, TransactionMetadata
-from broker.transaction.records import transaction_record
-from broker.transaction.states import TransactionState
-from protocol.api import ApiKey
-from protocol.records.batch import assign_position, read_header
-from protocol.records.builder import NewRecord, build_batch
+from barnabas.broker.transaction.metadata import LAST_EPOCH, TransactionMetadata
+from barnabas.broker.transaction.records import transaction_record
+from barnabas.broker.transaction.states import TransactionState
+from barnabas.client.requests import lookup
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.records.batch import assign_position, read_header
+from barnabas.protocol.records.builder import NewRecord, build_batch
 from tests.integration.transactions.stories import Stories, tell
-from tests.support import group_requests
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.polling import pause
 from tests.support.side_by_side import SideBySide
-from tests.support.transaction_requests import LATEST_CLASSIC, NEWEST
 from tests.support.transaction_side import ABORT, COMMIT, TransactionSide
+from tests.support.transaction_versions import LATEST_CLASSIC, NEWEST
 
 pytestmark = pytest.mark.java
 
@@ -50,7 +51,7 @@ def exchanged(tmp_path_factory):
     for broker in (kafka, barnabas):
         with broker:
             side = TransactionSide(broker.port)
-            asked = group_requests.find_coordinator(1, "id", key_type=1)
+            asked = lookup.find_coordinator(1, "id", key_type=1)
             side.until(lambda side=side, asked=asked: side.ask(ApiKey.FIND_COORDINATOR, asked, 1))
             leave_some_in_every_state(side)
             side.close()
@@ -97,7 +98,7 @@ def described(broker):
 
 
 def give(source, target):
-    """Put the one's log in the place of the other's; what goes with it can be made again."""
+    """Replace one broker's log with the other's; the files beside it can be rebuilt."""
     (target.parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
     for path in target.iterdir():
         if path.name != "partition.metadata":
@@ -209,7 +210,7 @@ def too_late(side):
         yield side.produce(b"a")
         before = side.who()
         while side.describe_transactions().transaction_states[0].transaction_state != "CompleteAbort":
-            pass
+            pause()
         yield side.describe_transactions()
         yield side.produce(b"b", sequence=1, **before)
         yield side.end(COMMIT, **before)

@@ -1,11 +1,13 @@
 """AddPartitionsToTxn, Produce and EndTxn, in the right order and in every wrong one."""
 
-from protocol.api import ApiKey
+from barnabas.client.requests import data, transactions
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from tests.integration.transactions.stories import Stories, tell
-from tests.support import requests
-from tests.support import transaction_requests as transactions
-from tests.support.transaction_requests import CLASSIC, LATEST_CLASSIC, NEWEST
+from tests.support.batches import batch
+from tests.support.polling import pause
 from tests.support.transaction_side import ABORT, COMMIT
+from tests.support.transaction_versions import CLASSIC, LATEST_CLASSIC, NEWEST
 
 story = Stories()
 ADDS_TOGETHER = (LATEST_CLASSIC, NEWEST)  # the ages at which AddPartitionsToTxn has several transactions
@@ -92,12 +94,12 @@ def partitions_of_several_transactions(side):
     side.id += "-other"
     side.init()
     second = side.who()
-    message = transactions.AddPartitionsToTxnRequest(
+    message = AddPartitionsToTxnRequest(
         transactions=[
-            transactions.transaction_of(*first.values(), (side.source, 0)),
-            transactions.transaction_of(*second.values(), (side.source, 0), (side.source, 1)),
-            transactions.transaction_of("unknown", 5, 0, (side.source, 0)),
-            transactions.transaction_of("unknown too", 5, 0, ("unknown", 0), verify_only=True),
+            transactions.transaction_to_add(*first.values(), (side.source, 0)),
+            transactions.transaction_to_add(*second.values(), (side.source, 0), (side.source, 1)),
+            transactions.transaction_to_add("unknown", 5, 0, (side.source, 0)),
+            transactions.transaction_to_add("unknown too", 5, 0, ("unknown", 0), verify_only=True),
         ]
     )
     yield side.of(ApiKey.ADD_PARTITIONS_TO_TXN, message)
@@ -157,10 +159,8 @@ def records_outside_of_the_transaction(side):
 def records_without_a_transactional_id(side):
     """The batch says that it is transactional, the request does not say whose."""
     side.init()
-    data = requests.batch(
-        b"a", producer_id=side.producer_id, producer_epoch=side.epoch, base_sequence=0, transactional=True
-    )
-    yield side.of(ApiKey.PRODUCE, requests.produce((side.source, 0, data)))
+    records = batch(b"a", producer_id=side.producer_id, producer_epoch=side.epoch, base_sequence=0, transactional=True)
+    yield side.of(ApiKey.PRODUCE, data.produce((side.source, 0, records)))
     yield from side.both()
 
 
@@ -313,7 +313,7 @@ def too_late(side):
     side.produce(b"a")
     before = side.who()
     while side.describe_transactions().transaction_states[0].transaction_state != "CompleteAbort":
-        pass
+        pause()
     yield side.describe_transactions()
     yield side.produce(b"b", sequence=1, **before)
     yield side.end(COMMIT, **before)

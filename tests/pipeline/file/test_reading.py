@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import PipelineError
-from pipeline.file import FileError, load
-from pipeline.file.example import EXAMPLE
-from pipeline.file.reading import parse
-from pipeline.model import (
+pytest.importorskip("pyspark")
+
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.file import FileError, load
+from barnabas.pipeline.file.example import EXAMPLE
+from barnabas.pipeline.file.reading import parse
+from barnabas.pipeline.model import (
     BadRecords,
     BadRecordsAction,
     ConsoleSink,
@@ -177,7 +179,7 @@ trigger: never
             22,
             "sinks.files: a sink is one of 'topic: NAME', 'parquet: PATH' and 'console: true'; did you mean 'parquet'?",
         ),
-        (23, "trigger: 'never' is no time such as '5 seconds', and not 'once'"),
+        (23, "trigger: 'never' is not a time such as '5 seconds', and not 'once'"),
     ]
 
 
@@ -186,7 +188,7 @@ trigger: never
     [
         (("sources.lines", "{topic: a/b}"), "'a/b' cannot name a topic"),
         (("sources.lines", "{topic: a, pattern: b}"), "either a topic (or topics) or a pattern"),
-        (("sources.lines", "{pattern: '('}"), "is no regular expression"),
+        (("sources.lines", "{pattern: '('}"), "is not a regular expression"),
         (("sources.lines", "{topic: a, from: ealiest}"), "did you mean 'earliest'?"),
         (("sources.lines", "{topic: a, from: {a: {x: 1}}}"), "offsets by topic and partition"),
         (("sources.lines", "{topic: a, value: csv}"), "csv needs a schema"),
@@ -197,7 +199,7 @@ trigger: never
         (("sources.lines", "{topic: a, value: json, schema: _id INT}"), "a leading underscore is for the record's own"),
         (("sources.lines", "{topic: a, key: csv}"), "a key may be text, bytes or json"),
         (("sources.lines", "{topic: a, table: true}"), "every source is a table"),
-        (("sources.lines", "{topic: a, watermark: soon}"), "'soon' is no time"),
+        (("sources.lines", "{topic: a, watermark: soon}"), "'soon' is not a time"),
         (("sources.lines", "{topic: a, headers: 3}"), "'headers' is true or false, not '3'"),
         (("sources.lines", "{topic: a, max_records_per_batch: 0}"), "a whole number from 1 up"),
         (("sources", "{}"), "a pipeline needs a source"),
@@ -214,7 +216,7 @@ trigger: never
         ),
         (("sinks.out", "{from: lines, topic: a, way: per-task, delivery: at-least-once}"), "a way is for exactly-once"),
         (("sinks.out.transaction_timeout", "1000"), "is from 1 to 900 seconds"),
-        (("bootstrap", "nowhere"), "'nowhere' is no address"),
+        (("bootstrap", "nowhere"), "'nowhere' is not an address"),
         (("bad_records", "ignore"), "is not 'stop', 'skip' or 'topic: NAME'"),
         (("bad_records", "{topic: lines}"), "is one that the pipeline reads"),
         (("bad_records", "{}"), "bad_records.topic: is missing"),
@@ -234,7 +236,7 @@ def test_a_value_from_the_command_line_goes_over_the_file():
     assert pipeline.sinks[0].partitions == 3
 
 
-def test_what_is_no_yaml_names_the_line():
+def test_invalid_yaml_names_the_line():
     ((line, message),) = problems("name: x\nsources: {a: [}\n")
     assert line == 2
     assert message.startswith("this is no YAML")
@@ -261,3 +263,16 @@ def test_the_example_of_init_is_right():
 @pytest.mark.parametrize("file", sorted(Path("examples/pipelines").glob("*.yaml")), ids=lambda file: file.stem)
 def test_the_examples_are_right(file):
     load(file)
+
+
+def test_aliases_that_stand_for_more_than_fits_into_memory():
+    laughs = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30))
+    (line, message) = problems(f"l0: &l0 [lol]\n{laughs}\n")[0]
+    assert line == 1
+    assert message == "with its aliases, this has more than 100000 parts"
+
+
+@pytest.mark.parametrize("depth", [200, 100_000])
+def test_nesting_that_would_exhaust_the_stack(depth):
+    messages = [message for _, message in problems("name: " + "[" * depth + "]" * depth)]
+    assert "this is nested more than 100 levels deep" in messages

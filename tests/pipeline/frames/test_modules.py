@@ -1,4 +1,4 @@
-"""Modules beside a pipeline's file, without Spark: each run has its own, and executors need no file of them."""
+"""Modules beside a pipeline's file, without Spark: each run has its own, and executors do not need their files."""
 
 import importlib
 import subprocess
@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from pipeline.frames.modules import file_of, imported_from
+from barnabas.pipeline.frames.modules import file_of, imported_from
 
 
 def packed(folder, module, name):

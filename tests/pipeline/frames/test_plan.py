@@ -1,4 +1,4 @@
-"""Which queries are written a task at a time, and that no row is lost by those that must not be."""
+"""Which queries are written one transaction per task, and that queries which must not be lose no row."""
 
 from collections import Counter
 
@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.file.reading import parse
-from pipeline.running import run
+from barnabas.pipeline.file.reading import parse
+from barnabas.pipeline.running import run
 from tests.pipeline.topics import Topics
 
 pytestmark = pytest.mark.spark

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.segments.source import Part, SegmentDataSource, read_part
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.config import LogConfig
-from storage.log import Log
-from storage.producer_state import AppendOrigin
+from barnabas.pipeline.segments.source import Part, SegmentDataSource, read_part
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log import Log
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.support import NOW, append, batch, close_log, make_log
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=300)

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 pytest.importorskip("pyspark")
 
-from pipeline.segments.arrow import Decoded, decode_chunk
-from pipeline.segments.batches import Chunk, walk
-from pipeline.segments.native import scan
-from protocol.records.batch import LOG_APPEND_TIME_FLAG, read_header, set_log_append_time
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.errors import RecordsError
-from protocol.records.record import read_records
+from barnabas.pipeline.segments.arrow import Decoded, decode_chunk
+from barnabas.pipeline.segments.batches import Chunk, walk
+from barnabas.pipeline.segments.native import scan
+from barnabas.protocol.records.batch import LOG_APPEND_TIME_FLAG, read_header, set_log_append_time
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.protocol.records.record import read_records
+from tests.support.effort import examples
 
 COLUMNS = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
@@ -31,7 +32,7 @@ records = st.builds(
 
 @st.composite
 def batches(draw):
-    """Batches one after the other, as a segment has them, with gaps between their offsets."""
+    """Consecutive batches, as in a segment, with gaps between their offsets."""
     offset = draw(st.integers(0, 2**40))
     made = []
     for _ in range(draw(st.integers(1, 4))):
@@ -109,14 +110,14 @@ def test_headers_are_found_alike_by_the_slow_walk(made, cut, next_offset, positi
 
 
 def test_many_small_batches_are_not_walked_one_by_one(monkeypatch):
-    monkeypatch.setattr("pipeline.segments.batches.WALKED", 3)
+    monkeypatch.setattr("barnabas.pipeline.segments.batches.WALKED", 3)
     made = [build_batch([NewRecord(0, b"k", b"v")], base_offset=offset) for offset in range(5, 15)]
     buffer = np.frombuffer(bytearray(b"".join(made)), dtype=np.uint8)
     headers, end = walk(buffer, len(buffer), 0)
     assert (headers.base_offset.tolist(), end) == (list(range(5, 15)), len(buffer))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(records, min_size=1, max_size=3), st.data())
 @example([NewRecord(0, b"k", b"v", [("h", b"x")])], None)
 def test_what_is_damaged_is_refused_by_both_or_read_the_same_by_both(made, data):

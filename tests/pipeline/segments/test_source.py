@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from pipeline.errors import PipelineError
-from pipeline.segments.source import SegmentDataSource, read_part
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType
-from storage.config import LogConfig, TimestampType
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.segments.source import SegmentDataSource, read_part
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.control import ControlType
+from barnabas.storage.config import LogConfig, TimestampType
 from tests.pipeline.segments.support import SMALL_SEGMENTS, Directory, begun, ended
 from tests.storage.support import NOW, append, batch
+from tests.support.effort import examples
 
 COMMIT, ABORT = ControlType.COMMIT, ControlType.ABORT
 
@@ -100,7 +101,7 @@ def test_a_long_segment_is_several_parts_by_its_index(directory):
 
 
 def test_a_batch_larger_than_a_chunk(directory, monkeypatch):
-    monkeypatch.setattr("pipeline.segments.batches.CHUNK_SIZE", 100)
+    monkeypatch.setattr("barnabas.pipeline.segments.batches.CHUNK_SIZE", 100)
     log = directory.log()
     append(log, batch(b"a"), batch(bytes(1000)), batch(b"b"), batch(b"c"))
     assert directory.values() == [b"a", bytes(1000), b"b", b"c"]
@@ -154,7 +155,7 @@ class TestChoosing:
     def test_a_range_in_which_nothing_is(self, directory):
         assert directory.rows(startingOffsets=1000) == []
 
-    def test_records_that_were_deleted_stay_away(self, directory):
+    def test_deleted_records_stay_deleted(self, directory):
         (directory.path / "log-start-offset-checkpoint").write_text("0\n1\nb 0 7\n")
         assert directory.values(subscribe="b") == [b"b-0 7", b"b-0 8"]
         assert directory.values(subscribe="b", startingOffsets=0) == [b"b-0 7", b"b-0 8"]
@@ -182,12 +183,12 @@ class TestChoosing:
             ({"path": ""}, "needs a data directory"),
         ],
     )
-    def test_what_cannot_be_is_a_sentence(self, directory, options, sentence):
+    def test_an_invalid_option_is_reported_in_a_sentence(self, directory, options, sentence):
         with pytest.raises(PipelineError, match=sentence):
             directory.rows(**options)
 
     @pytest.mark.parametrize("column", ["offset string", "colour string"])
-    def test_a_column_that_there_is_not(self, directory, column):
+    def test_an_unknown_column(self, directory, column):
         source = SegmentDataSource({"path": str(directory.path)})
         with pytest.raises(PipelineError, match=f"{column} is not among the columns: key binary, value binary"):
             source.reader(StructType().add(*column.split()))
@@ -207,7 +208,7 @@ class TestTransactions:
         everything = [b"kept", b"gone", b"gone", b"plain", b"of another"]
         assert directory.values(isolationLevel="read_uncommitted") == everything
 
-    def test_what_is_undecided_ends_the_read(self, directory):
+    def test_an_open_transaction_ends_the_read(self, directory):
         log = directory.log()
         append(log, batch(b"before"))
         begun(log, b"undecided")
@@ -240,7 +241,7 @@ class TestTransactions:
                     file.unlink()
         assert left_behind.values() == expected
 
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=examples(40))
     @given(
         st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["write", "plain", "commit", "abort", "roll"]))),
         st.booleans(),
@@ -311,7 +312,7 @@ class TestDamage:
         with pytest.raises(PipelineError, match=r"was deleted or replaced while it was read"):
             list(read_part(part, ["value"]))
 
-    def test_a_product_of_compaction_that_has_not_got_its_name_counts(self, directory):
+    def test_a_compacted_segment_that_is_not_yet_renamed_counts(self, directory):
         log = directory.log(config=SMALL_SEGMENTS)
         for i in range(20):
             append(log, batch(b"%d" % i))

@@ -7,10 +7,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import Row
 
-from pipeline.errors import PipelineError
-from pipeline.sinks import topic_per_batch
-from pipeline.sinks.topic_per_batch import BatchWriter, _read, _stage_task
-from pipeline.sinks.transactions import Target
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.sinks import topic_per_batch
+from barnabas.pipeline.sinks.topic_per_batch import BatchWriter, _read, _stage_task
+from barnabas.pipeline.sinks.transactions import Target
 
 
 def rows(count, size=10):
@@ -34,7 +34,7 @@ def test_few_rows_travel_with_the_result(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_no_rows_are_nothing():
+def test_no_rows_stage_nothing():
     part = staged(None)
     assert (part.rows, read(part)) == (0, [])
 
@@ -52,7 +52,7 @@ def test_many_rows_without_a_shared_folder_say_what_to_do(monkeypatch):
         staged(None, rows(500))
 
 
-def test_a_folder_that_is_not_shared_is_told(tmp_path):
+def test_a_folder_that_is_not_shared_is_reported(tmp_path):
     with pytest.raises(PipelineError, match="has to be a folder that the driver and all executors share"):
         read(Row(rows=1, content=None, file=str(tmp_path / "on another machine")))
 

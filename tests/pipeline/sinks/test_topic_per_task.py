@@ -5,9 +5,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.sinks import topic_per_task
-from pipeline.sinks.topic_per_task import OutOfOrderError, _write_task
-from pipeline.sinks.transactions import Target, Transactions
+from barnabas.pipeline.sinks import topic_per_task
+from barnabas.pipeline.sinks.topic_per_task import OutOfOrderError, _write_task
+from barnabas.pipeline.sinks.transactions import Target, Transactions
 from tests.pipeline.topics import Topics
 
 

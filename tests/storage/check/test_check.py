@@ -1,23 +1,29 @@
-"""storage.check: a sound directory has no problems, and every kind of damage is found, in the right file and place."""
+"""barnabas.storage.check: a sound directory has no problems; all kinds of damage are found, and in the right place."""
 
 import os
 import struct
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from protocol.records.batch import BASE_OFFSET_POSITION, LAST_OFFSET_DELTA_POSITION, RECORD_COUNT_POSITION, seal
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.check import Problem, check_directory, check_partition
-from storage.config import LogConfig
-from storage.log_directory import LogDirectory
-from storage.producer_snapshot import SnapshotEntry, encode_snapshot
-from storage.producer_state import AppendOrigin
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.records.batch import (
+    BASE_OFFSET_POSITION,
+    LAST_OFFSET_DELTA_POSITION,
+    RECORD_COUNT_POSITION,
+    seal,
+)
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.check import Problem, check_directory, check_partition
+from barnabas.storage.config import LogConfig
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.producer_snapshot import SnapshotEntry, encode_snapshot
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.support import NOW, append, batch
 
 pytestmark = pytest.mark.usefixtures("leaves_damage")
@@ -51,7 +57,7 @@ def fill(directory: LogDirectory) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data directory that was stopped in order."""
+    """A data directory that was stopped cleanly."""
     directory = open_directory(tmp_path / "data")
     fill(directory)
     assert [segment.base_offset for segment in directory.logs[A].segments] == [0, 12, 23]
@@ -69,7 +75,7 @@ def crashed(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def problems(data: Path, **options: bool) -> list[tuple[str, int | None, str]]:
+def problems(data: Path, **options: Any) -> list[tuple[str, int | None, str]]:
     """Each with its path below the data directory."""
     return [
         (os.path.relpath(path, data), position, message)
@@ -127,7 +133,7 @@ def test_an_empty_directory(tmp_path: Path) -> None:
     assert problems(tmp_path / "data") == []
 
 
-def test_what_waits_to_be_deleted_is_of_no_matter(data: Path) -> None:
+def test_what_waits_to_be_deleted_is_ignored(data: Path) -> None:
     (data / "a-0" / f"{FIRST}.log.deleted").write_bytes(b"anything")
     (data / "a-0" / f"{FIRST}.log.cleaned").write_bytes(b"anything")
     (data / f"b-0.{uuid.uuid4().hex}-delete").mkdir()
@@ -167,7 +173,7 @@ def test_a_torn_batch_at_the_end_after_a_crash(crashed: Path, cut: int) -> None:
     os.truncate(path, path.stat().st_size - cut)
     torn, lost = problems(crashed)
     assert torn[:2] == (f"a-0/{LAST}.log", last)
-    assert lost[2] == "the high watermark of a-0 is 25, and its log ends at 24"
+    assert lost[2] == "the high watermark of a-0 is 25, but its log ends at 24"
 
 
 def test_another_magic(data: Path) -> None:
@@ -181,7 +187,7 @@ def test_offsets_that_do_not_rise(data: Path) -> None:
     second = batch_positions(path)[1]
     change(path, second + BASE_OFFSET_POSITION, struct.pack(">q", 23))
     assert problems(data)[0][:2] == (f"a-0/{LAST}.log", second)
-    assert "begins at offset 23 where 24 is next" in problems(data)[0][2]
+    assert "begins at offset 23, but 24 is next" in problems(data)[0][2]
 
 
 def test_a_segment_that_begins_before_the_one_before_it_ends(data: Path) -> None:
@@ -189,6 +195,22 @@ def test_a_segment_that_begins_before_the_one_before_it_ends(data: Path) -> None
     last = batch_positions(path)[-1]
     change(path, last + BASE_OFFSET_POSITION, struct.pack(">q", 30))
     assert (f"a-0/{LAST}.log", None, "begins at offset 23, before 31") in problems(data)
+
+
+def test_gaps_where_nothing_was_compacted(data: Path) -> None:
+    for suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
+        (data / "a-0" / f"{SECOND}{suffix}").unlink(missing_ok=True)
+    gap = (f"a-0/{LAST}.log", None, "offset 23 follows offset 11; the offsets between them are missing")
+    assert gap in problems(data, uncompacted={"a"})
+    assert gap not in problems(data)
+    change(data / "cleaner-offset-checkpoint", 0, b"0\n1\na 0 5\n")
+    assert gap not in problems(data, uncompacted={"a"})
+
+
+def test_a_folder_that_was_set_aside(data: Path) -> None:
+    (data / f"b-0.{uuid.uuid4().hex}-stray").mkdir()
+    ((_, _, message),) = problems(data)
+    assert message == "was set aside at startup because no topic had this partition"
 
 
 def test_more_records_than_offsets(data: Path) -> None:
@@ -200,7 +222,7 @@ def test_more_records_than_offsets(data: Path) -> None:
 def test_offsets_out_of_reach(data: Path) -> None:
     path = data / "a-0" / f"{LAST}.log"
     rewrite_batch(path, lambda batch: struct.pack_into(">i", batch, LAST_OFFSET_DELTA_POSITION, -1))
-    assert "out of the segment's reach" in problems(data)[0][2]
+    assert "beyond the segment's range" in problems(data)[0][2]
 
 
 def test_an_unknown_codec(data: Path) -> None:
@@ -230,7 +252,7 @@ def test_records_outside_of_their_batch_are_found_by_a_deep_look(data: Path) -> 
     [
         (struct.pack(">ii", 2, 1), "no batch begins at byte 1, where offset 2 should be"),
         (struct.pack(">ii", 1, 0), "the batch at byte 0 ends at offset 0, not 1"),
-        (struct.pack(">ii", -1, -1), "offset -1 at byte -1 does not follow on what is before it"),
+        (struct.pack(">ii", -1, -1), "offset -1 at byte -1 is out of order"),
     ],
 )
 def test_an_index_entry_that_points_nowhere(data: Path, entry: bytes, message: str) -> None:
@@ -273,13 +295,13 @@ def test_a_missing_index(data: Path, suffix: str) -> None:
 def test_an_entry_that_is_cut_short(data: Path) -> None:
     path = data / "a-0" / f"{FIRST}.index"
     os.truncate(path, path.stat().st_size - 3)
-    assert problems(data) == [(f"a-0/{FIRST}.index", path.stat().st_size - 5, "the last entry is cut short")]
+    assert problems(data) == [(f"a-0/{FIRST}.index", path.stat().st_size - 5, "the last entry is truncated")]
 
 
 def test_an_aborted_transaction_that_is_missing(data: Path) -> None:
     path = data / "a-0" / f"{SECOND}.txnindex"
     path.unlink()
-    assert problems(data) == [(f"a-0/{SECOND}.txnindex", None, "what producer 6 aborted at offset 12 is missing")]
+    assert problems(data) == [(f"a-0/{SECOND}.txnindex", None, "the abort of producer 6 at offset 12 is missing")]
 
 
 @pytest.mark.parametrize(
@@ -291,12 +313,12 @@ def test_an_aborted_transaction_that_is_missing(data: Path) -> None:
         ((0, 6, 12, 12, 13), "an aborted transaction begins at 11, not 12"),
     ],
 )
-def test_an_aborted_transaction_that_was_none(data: Path, entry: tuple[int, ...], message: str) -> None:
+def test_an_entry_for_a_transaction_that_was_not_aborted(data: Path, entry: tuple[int, ...], message: str) -> None:
     change(data / "a-0" / f"{SECOND}.txnindex", 0, struct.pack(">hqqqq", *entry))
     assert problems(data)[0] == (f"a-0/{SECOND}.txnindex", 0, message)
 
 
-def test_indexes_that_the_next_start_makes_anew_may_be_anything(crashed: Path) -> None:
+def test_indexes_that_the_next_start_rebuilds_may_hold_anything(crashed: Path) -> None:
     for path in (crashed / "a-0").glob("*index"):
         path.write_bytes(b"anything")
     assert problems(crashed) == []
@@ -307,13 +329,13 @@ def test_indexes_that_the_next_start_makes_anew_may_be_anything(crashed: Path) -
 
 def test_a_damaged_snapshot(data: Path) -> None:
     change(data / "a-0" / f"{SECOND}.snapshot", 10, b"\xff")
-    assert problems(data) == [(f"a-0/{SECOND}.snapshot", None, "a producer snapshot does not match its checksum")]
+    assert problems(data) == [(f"a-0/{SECOND}.snapshot", None, "the producer snapshot does not match its checksum")]
 
 
 def test_a_snapshot_that_knows_what_comes_later(data: Path) -> None:
     entry = SnapshotEntry(5, 0, 10, 12, 0, NOW, -1, -1)
     (data / "a-0" / f"{SECOND}.snapshot").write_bytes(encode_snapshot([entry]))
-    message = "producer 5 is said to have written offset 12, which comes later"
+    message = "producer 5 has last offset 12, which is after the snapshot"
     assert problems(data) == [(f"a-0/{SECOND}.snapshot", None, message)]
 
 
@@ -327,10 +349,10 @@ def test_a_snapshot_that_knows_less_than_the_log(data: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0\n2\n0 0\n3 22\n", "the batch at offset 22 has epoch 0, and the file says another"),
-        ("0\n2\n3 0\n0 23\n", "epoch 0 at offset 23 does not follow on epoch 3 at offset 0"),
-        ("0\n3\n0 0\n3 23\n4 26\n", "epoch 4 begins at offset 26, and the log ends at 25"),
-        ("0\n3\n0 0\n", "['3'] lines said to follow, 1 do"),
+        ("0\n2\n0 0\n3 22\n", "the batch at offset 22 has epoch 0, but the file has another one"),
+        ("0\n2\n3 0\n0 23\n", "epoch 0 at offset 23 does not follow epoch 3 at offset 0"),
+        ("0\n3\n0 0\n3 23\n4 26\n", "epoch 4 begins at offset 26, but the log ends at 25"),
+        ("0\n3\n0 0\n", "the line count is ['3'], but 1 lines follow"),
     ],
 )
 def test_epochs_that_are_not_those_of_the_log(data: Path, text: str, message: str) -> None:
@@ -357,7 +379,7 @@ def test_a_topic_id_that_cannot_be_read(data: Path) -> None:
 )
 def test_a_checkpoint_beyond_the_end_of_its_log(data: Path, name: str, what: str) -> None:
     (data / name).write_text("0\n2\na 0 26\ngone 0 5\n")
-    assert problems(data) == [(name, None, f"the {what} of a-0 is 26, and its log ends at 25")]
+    assert problems(data) == [(name, None, f"the {what} of a-0 is 26, but its log ends at 25")]
 
 
 def test_a_damaged_checkpoint(data: Path) -> None:

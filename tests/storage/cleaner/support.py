@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from protocol.records.batch import HEADER_SIZE, BatchHeader, read_header, validate_batch
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.control import ControlType, build_end_transaction_marker
-from protocol.records.record import Record, read_records
-from storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning
-from storage.cleaner.rewrite import CleaningStats
-from storage.cleaner.work import here
-from storage.config import LogConfig
-from storage.filesystem import FileSystem
-from storage.log import Log
-from storage.producer_state import AppendOrigin
+from barnabas.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header, validate_batch
+from barnabas.protocol.records.builder import NewRecord, build_batch, frame_batch
+from barnabas.protocol.records.control import ControlType, build_end_transaction_marker
+from barnabas.protocol.records.record import Record, read_records
+from barnabas.storage.cleaner.cleaner import Cleaner, CleanerConfig, Cleaning
+from barnabas.storage.cleaner.rewrite import CleaningStats
+from barnabas.storage.cleaner.work import here
+from barnabas.storage.config import LogConfig
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log import Log
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.support import NOW, PARTITION, append, bytes_of, flush_log, make_log
 
 # All that is closed is compacted, however little it is.
@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class NoSync(FileSystem):
-    """What is synced when is the business of other tests."""
+    """Other tests check what is synced and when."""
 
     def fsync(self, fd: int) -> None:
         pass
@@ -48,6 +48,12 @@ def keyed(*pairs: tuple[bytes | None, bytes | None], timestamp: int = NOW, **fie
 def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: Any) -> int:
     """Append one batch of keys and values, and give its base offset."""
     return append(log, keyed(*pairs, **fields), origin=AppendOrigin.COORDINATOR)[0]
+
+
+def put_records(log: Log, records: bytearray, *, count: int, base_timestamp: int, max_timestamp: int) -> None:
+    """Append records that are encoded already, under a header that says of them whatever it likes."""
+    batch = frame_batch(records, (0, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count))
+    append(log, memoryview(batch), origin=AppendOrigin.COORDINATOR)
 
 
 def end_transaction(log: Log, control_type: ControlType, producer_id: int, producer_epoch: int = 0) -> int:

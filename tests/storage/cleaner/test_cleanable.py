@@ -1,12 +1,12 @@
-"""storage.cleaner.cleanable: what may be compacted, and when it is time."""
+"""barnabas.storage.cleaner.cleanable: what may be compacted, and when it is time."""
 
 from pathlib import Path
 
 import pytest
 
-from protocol.records.control import ControlType
-from storage.cleaner.cleanable import cleanable_section
-from storage.log import Log
+from barnabas.protocol.records.control import ControlType
+from barnabas.storage.cleaner.cleanable import cleanable_section
+from barnabas.storage.log import Log
 from tests.storage.cleaner.support import compact, compacted_log, end_transaction, keyed, put
 from tests.storage.support import NOW, append, flush_log
 
@@ -19,7 +19,7 @@ def close_segment(log: Log) -> None:
 
 
 def segments(tmp_path: Path, *timestamps: int, **settings: object) -> Log:
-    """A log of one record a segment, with these timestamps, and an active segment that is empty."""
+    """A log with one record per segment, with these timestamps, and an empty active segment."""
     log = compacted_log(tmp_path, segment_bytes=SIZE, segment_ms=10**9, **settings)
     for timestamp in timestamps:
         put(log, (b"a", b"value"), timestamp=timestamp)

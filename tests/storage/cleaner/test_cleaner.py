@@ -1,20 +1,21 @@
-"""storage.cleaner: what stays of a log that is compacted, rule by rule, and how it comes in."""
+"""barnabas.storage.cleaner: what stays of a log that is compacted, rule by rule, and how it comes in."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType
-from storage.cleaner.cleaner import Cleaner
-from storage.cleaner.work import here
-from storage.config import TimestampType
-from storage.file_names import CLEANED, DELETED, SWAP
-from storage.log import Log
-from storage.write import AppendResult
+from barnabas.protocol.records.batch import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.control import ControlType
+from barnabas.protocol.records.record import write_record
+from barnabas.storage.cleaner.cleaner import Cleaner
+from barnabas.storage.cleaner.work import here
+from barnabas.storage.config import MAX_INT64, TimestampType
+from barnabas.storage.file_names import CLEANED, DELETED, SWAP
+from barnabas.storage.log import Log
+from barnabas.storage.write import AppendResult
 from tests.storage.cleaner.support import (
     cleaning_of,
     compact,
@@ -24,11 +25,12 @@ from tests.storage.cleaner.support import (
     headers,
     keyed,
     put,
+    put_records,
     read_all,
     read_committed,
     transaction,
 )
-from tests.storage.support import NOW, PARTITION, append, bytes_of, close_log, flush_log, make_log
+from tests.storage.support import NOW, PARTITION, append, bytes_of, close_log, flush_log, found_max_timestamp, make_log
 
 LATER = NOW + 10_000
 
@@ -76,7 +78,7 @@ def test_a_batch_knows_the_latest_time_of_what_is_left_in_it(log: Log) -> None:
     compact(log)
 
     assert [header.max_timestamp for header in headers(log)] == [NOW, NOW + 1]
-    found = log.find_max_timestamp()
+    found = found_max_timestamp(log)
     assert found is not None
     assert (found.offset, found.timestamp) == (2, NOW + 1)
 
@@ -179,6 +181,32 @@ def test_the_delete_horizon_is_set_once(log: Log) -> None:
     assert headers(log)[0].base_timestamp == NOW + 1000
 
 
+def test_the_longest_delete_retention_keeps_tombstones_forever(tmp_path: Path) -> None:
+    log = compacted_log(tmp_path, delete_retention_ms=MAX_INT64)
+    put(log, (b"a", None))
+    put(log, (b"b", b"1"))
+    compact(log)
+    assert headers(log)[0].base_timestamp == MAX_INT64
+    put(log, (b"b", b"2"))
+    compact(log, NOW + 10**15)
+    assert [(record.key, record.timestamp) for record in read_all(log)] == [(b"a", NOW), (b"b", NOW)]
+
+
+@pytest.mark.parametrize("value", [b"1", None])
+@pytest.mark.parametrize("delta", [1, MAX_INT64])
+def test_timestamps_beyond_64_bits_go_round_as_in_java(log: Log, delta: int, value: bytes | None) -> None:
+    """A producer chooses both the base timestamp and what is added to it."""
+    records = bytearray()
+    write_record(records, 0, 0, b"a", b"1")
+    write_record(records, 1, delta, b"b", value)
+    put_records(log, records, count=2, base_timestamp=MAX_INT64, max_timestamp=NOW)
+    put(log, (b"a", b"2"))
+
+    compact(log)
+
+    assert [record.timestamp for record in read_all(log)] == [MAX_INT64 + delta - 2**64, NOW]
+
+
 # -- transactions
 
 
@@ -245,7 +273,7 @@ def test_a_marker_without_its_transaction_stays_for_delete_retention_ms(log: Log
     assert markers() == [3]
 
 
-def test_an_aborted_transaction_is_told_to_readers_until_its_marker_is_all_there_is(log: Log) -> None:
+def test_readers_learn_of_an_aborted_transaction_until_only_its_marker_is_left(log: Log) -> None:
     transaction(log, 5, (b"a", b"aborted"), commit=False)
     put(log, (b"b", b"1"))
     compact(log)

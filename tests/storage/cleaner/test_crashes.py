@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from storage.check import check_directory
-from storage.cleaner.cleaner import Cleaner
-from storage.cleaner.work import here
-from storage.config import LogConfig
-from storage.filesystem import FileSystem
-from storage.log import Log
-from storage.log_directory import LogDirectory
-from storage.topic_partition import TopicPartition
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.check import check_directory
+from barnabas.storage.cleaner.cleaner import Cleaner
+from barnabas.storage.cleaner.work import here
+from barnabas.storage.config import LogConfig
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log import Log
+from barnabas.storage.log_directory import LogDirectory
 from tests.storage.cleaner.support import SETTINGS, NoSync, put, read_all, read_committed, transaction
 from tests.storage.crash_filesystem import (
     MACHINE_CRASHES,
@@ -102,6 +102,7 @@ def compaction(tmp_path_factory: pytest.TempPathFactory) -> Compaction:
     return Compaction(str(tmp_path_factory.mktemp("data")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [PROCESS_CRASH, *MACHINE_CRASHES, *scrambled_crashes(6)], ids=repr)
 def test_the_last_record_of_every_key_is_there(compaction: Compaction, memory: Path, crash: Crash) -> None:
     last_seen = None

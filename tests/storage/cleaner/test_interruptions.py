@@ -1,4 +1,4 @@
-"""storage.cleaner.cleaner: a compaction that is interrupted, or fails, while the log goes on."""
+"""barnabas.storage.cleaner.cleaner: a compaction that is interrupted, or fails, while the log goes on."""
 
 import errno
 import os
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.cleaner.cleaner import RETRY_BACKOFF_MS, Cleaner, CleanerConfig
-from storage.cleaner.work import here
-from storage.config import LogConfig
-from storage.file_names import CLEANED, SWAP
-from storage.log import Log
-from storage.log_loader import KnownOffsets
-from storage.retention import apply_retention
+from barnabas.storage.cleaner.cleaner import RETRY_BACKOFF_MS, Cleaner, CleanerConfig
+from barnabas.storage.cleaner.work import here
+from barnabas.storage.config import LogConfig
+from barnabas.storage.file_names import CLEANED, SWAP
+from barnabas.storage.log import Log
+from barnabas.storage.log_loader import KnownOffsets
+from barnabas.storage.retention import apply_retention
 from tests.storage.cleaner.support import (
     cleaning_of,
     compacted_log,

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from protocol.records.builder import NewRecord, build_batch
-from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType
-from protocol.records.record import Record
-from storage.cleaner.cleanable import cleanable_section
-from storage.log_loader import KnownOffsets
-from storage.producer_snapshot import SnapshotEntry
-from storage.producer_state import AppendOrigin
+from barnabas.protocol.records.builder import NewRecord, build_batch
+from barnabas.protocol.records.compression import CompressionType
+from barnabas.protocol.records.control import ControlType
+from barnabas.protocol.records.record import Record
+from barnabas.storage.cleaner.cleanable import cleanable_section
+from barnabas.storage.log_loader import KnownOffsets
+from barnabas.storage.producer_snapshot import SnapshotEntry
+from barnabas.storage.producer_state import AppendOrigin
 from tests.storage.cleaner.support import (
     cleaning_of,
     compacted_log,
@@ -31,6 +31,7 @@ from tests.storage.cleaner.support import (
     read_committed,
 )
 from tests.storage.support import NOW, append, flush_log, make_log
+from tests.support.effort import examples
 
 KEYS = [b"a", b"b", b"c", b"d", b"longer" * 30]
 PRODUCERS = [1, 2]
@@ -195,6 +196,6 @@ class CompactionMachine(RuleBasedStateMachine):
 
 
 CompactionMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestCompaction = CompactionMachine.TestCase

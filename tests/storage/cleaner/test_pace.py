@@ -1,11 +1,11 @@
-"""storage.cleaner.pace: no faster than allowed, and no further once told to stop."""
+"""barnabas.storage.cleaner.pace: no faster than allowed, and no further once told to stop."""
 
 import threading
 
 import pytest
 
-from storage.cleaner.pace import Pace
-from storage.errors import CleaningAborted
+from barnabas.storage.cleaner.pace import Pace
+from barnabas.storage.errors import CleaningAborted
 
 
 class Time:
@@ -32,6 +32,21 @@ def test_without_a_limit_it_never_sleeps() -> None:
     time = Time()
     Pace(clock=lambda: time.now, sleep=time.sleep).took(10**12)
     assert time.slept == []
+
+
+def test_the_lowest_rate_asks_for_no_sleep_that_a_thread_cannot_have() -> None:
+    time = Time()
+
+    def until_told_to_stop(seconds: float) -> None:
+        time.sleep(seconds)
+        if len(time.slept) == 3:
+            stop.set()
+
+    stop = threading.Event()
+    pace = Pace(5e-324, stop, clock=lambda: time.now, sleep=until_told_to_stop)
+    with pytest.raises(CleaningAborted):
+        pace.took(1)
+    assert time.slept == [3600, 3600, 3600]
 
 
 def test_it_ends_when_told_to() -> None:

@@ -1,8 +1,8 @@
-"""storage.cleaner.plan: which segments grow together."""
+"""barnabas.storage.cleaner.plan: which segments grow together."""
 
-from storage.cleaner.plan import Source, group_sources
-from storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from storage.segment import MAX_RELATIVE_OFFSET
+from barnabas.storage.cleaner.plan import Source, group_sources
+from barnabas.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from barnabas.storage.segment import MAX_RELATIVE_OFFSET
 
 
 def source(base_offset: int, size: int, *, end_offset: int = 0, index: int = 0, time_index: int = 0) -> Source:

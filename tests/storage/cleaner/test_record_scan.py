@@ -1,4 +1,4 @@
-"""storage.cleaner.record_scan, held equal to protocol.records.record."""
+"""barnabas.storage.cleaner.record_scan, held equal to barnabas.protocol.records.record."""
 
 from contextlib import suppress
 from itertools import pairwise
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.records.batch import BatchHeader
-from protocol.records.errors import CorruptRecords
-from protocol.records.record import parse_records, write_record, write_varint
-from storage.cleaner.record_scan import record_bounds, scan_keys, shift_timestamp, timestamp_delta
+from barnabas.protocol.records.batch import BatchHeader
+from barnabas.protocol.records.errors import CorruptRecords
+from barnabas.protocol.records.record import parse_records, write_record, write_varint
+from barnabas.storage.cleaner.record_scan import record_bounds, scan_keys, shift_timestamp, timestamp_delta
 
 # Lengths and deltas around the places where a varint takes one more byte.
 DELTAS = st.sampled_from([0, 1, 63, 64, 8191, 8192, 2**20, 2**31 - 1])

@@ -1,9 +1,9 @@
-"""storage.cleaner.transactions: what was aborted, and which markers have nothing left to say."""
+"""barnabas.storage.cleaner.transactions: what was aborted, and which markers have nothing left to say."""
 
-from protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
-from protocol.records.control import ControlType, EndTransactionMarker
-from storage.cleaner.transactions import CleanedTransactions
-from storage.indexes.transaction_index import AbortedTransaction
+from barnabas.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
+from barnabas.protocol.records.control import ControlType, EndTransactionMarker
+from barnabas.storage.cleaner.transactions import CleanedTransactions
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
 
 COMMIT = EndTransactionMarker(ControlType.COMMIT, 0, 0)
 ABORT = EndTransactionMarker(ControlType.ABORT, 0, 0)
@@ -35,7 +35,7 @@ def test_a_marker_that_is_gone_still_ends_its_transaction() -> None:
     assert not transactions.on_data(batch(5, 25))
 
 
-def test_a_marker_without_a_transaction_is_needed_no_more() -> None:
+def test_a_marker_without_a_transaction_is_no_longer_needed() -> None:
     transactions = CleanedTransactions([ABORTED])
     assert transactions.on_marker(batch(5, 20, control=True), ABORT) == (True, None)
     assert transactions.on_marker(batch(6, 30, control=True), COMMIT) == (True, None)
@@ -49,7 +49,7 @@ def test_a_marker_is_needed_as_long_as_there_is_a_batch_before_it() -> None:
     assert transactions.on_marker(batch(5, 13, control=True), COMMIT) == (True, None)
 
 
-def test_a_control_batch_without_a_marker_is_needed_no_more() -> None:
+def test_a_control_batch_without_a_marker_is_no_longer_needed() -> None:
     assert CleanedTransactions([]).on_marker(batch(5, 20, control=True), None) == (True, None)
 
 

@@ -1,7 +1,9 @@
-"""storage.cleaner.work: a compaction in a process of its own."""
+"""barnabas.storage.cleaner.work: a compaction in a process of its own."""
 
+import contextlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -9,20 +11,22 @@ import threading
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from storage.cleaner.cleanable import cleanable_section
-from storage.cleaner.cleaner import RETRY_BACKOFF_MS, Cleaner
-from storage.cleaner.plan import CleaningPlan, plan_cleaning
-from storage.cleaner.rewrite import CleanedSegment, CleaningStats
-from storage.cleaner.work import in_child
-from storage.errors import CleaningAborted
-from storage.file_names import CLEANED
-from storage.filesystem import FileSystem
-from storage.log import Log
+from barnabas.storage.cleaner import work
+from barnabas.storage.cleaner.cleanable import cleanable_section
+from barnabas.storage.cleaner.cleaner import RETRY_BACKOFF_MS, Cleaner
+from barnabas.storage.cleaner.plan import CleaningPlan, plan_cleaning
+from barnabas.storage.cleaner.rewrite import CleanedSegment, CleaningStats
+from barnabas.storage.cleaner.work import child_command, in_child
+from barnabas.storage.errors import CleaningAborted
+from barnabas.storage.file_names import CLEANED
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.log import Log
 from tests.storage.cleaner.support import compacted_log, contents, put
 from tests.storage.support import NOW, PARTITION, flush_log
 
-SLOW = 0.001  # bytes a second
+SLOW = 0.001  # bytes per second
 
 
 @pytest.fixture
@@ -76,14 +80,14 @@ def test_it_can_be_stopped(log: Log) -> None:
     thread.start()
     work.stop()
     thread.join(60)
-    assert [str(error) for error in ended] == ["told to stop"]
+    assert [str(error) for error in ended] == ["stopped"]
     assert leftovers(log) == []
 
 
 def test_it_can_be_stopped_before_it_begins(log: Log) -> None:
     work = in_child(plan_for(log), SLOW, FileSystem())
     work.stop()
-    with pytest.raises(CleaningAborted, match="told to stop"):
+    with pytest.raises(CleaningAborted, match="stopped"):
         work.next()
 
 
@@ -98,14 +102,12 @@ def test_what_goes_wrong_there_goes_wrong_here(log: Log) -> None:
     for step in cleaning.steps():
         step()
     assert cleaning.stats is None
-    assert cleaner.uncleanable == {log}
+    assert set(cleaner.uncleanable) == {log}
 
 
 def test_the_process_ends_with_the_broker(log: Log) -> None:
-    """Nobody else may write where the next broker will compact."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "storage.cleaner.work"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    """No other process may write where the next broker will compact."""
+    process = subprocess.Popen(child_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     pickle.dump((plan_for(log), SLOW), process.stdin)
     process.stdin.close()
@@ -114,7 +116,7 @@ def test_the_process_ends_with_the_broker(log: Log) -> None:
         os.unlink(os.path.join(log.folder, name))
 
 
-def test_a_process_that_is_killed_costs_no_more_than_its_work(log: Log) -> None:
+def test_killing_the_process_loses_only_its_work(log: Log) -> None:
     before = contents(log)
     children: set[int] = set()
     cleaner = Cleaner({PARTITION: log})
@@ -127,12 +129,78 @@ def test_a_process_that_is_killed_costs_no_more_than_its_work(log: Log) -> None:
         children.add(self.pid)
         os.kill(self.pid, signal.SIGKILL)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, capture_logs() as logged:
         patch.setattr(subprocess.Popen, "__init__", start_and_kill)
         for step in cleaning.steps():
             step()
 
+    assert [(each["event"], each["log_level"]) for each in logged] == [("compaction failed", "error")]
+    assert logged[0]["error"] == "the process exited with -9: no output"
     assert len(children) == 1
     assert cleaning.stats is None
     assert contents(log) == before
     assert cleaner.choose(NOW + RETRY_BACKOFF_MS) is not None
+
+
+def test_a_process_that_cannot_begin_is_logged_with_what_it_printed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "_PROGRAM", "import no_such_module")
+    cleaning = Cleaner({PARTITION: log}).choose(NOW)
+    assert cleaning is not None
+    with capture_logs() as logged:
+        for step in cleaning.steps():
+            step()
+    assert [(each["event"], each["log_level"]) for each in logged] == [("compaction failed", "error")]
+    assert logged[0]["error"].startswith("the process exited with 1: Traceback")
+    assert logged[0]["error"].endswith("ModuleNotFoundError: No module named 'no_such_module'")
+
+
+@pytest.mark.parametrize("on_the_path", ["", "the current directory", "another folder"])
+def test_modules_of_the_user_do_not_stand_in_for_others(
+    log: Log, on_the_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "of the user"
+    for name in ("barnabas", "storage", "pickle", "contextlib", "threading"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text("raise RuntimeError('this is not the one')")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    if on_the_path == "another folder":
+        (folder / "barnabas" / "__init__.py").unlink()
+        (folder / "barnabas").rmdir()
+    else:
+        monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [str(folder) if on_the_path else "", *sys.path])
+    test_a_log_is_compacted_by_another_process(log)
+
+
+BROKER_THAT_IS_KILLED = """
+import os, pickle, signal, subprocess, sys
+from barnabas.storage.cleaner.work import in_child
+from barnabas.storage.filesystem import FileSystem
+
+original = subprocess.Popen.__init__
+
+def start_and_die(self, *arguments, **options):
+    original(self, *arguments, **options)
+    print(self.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+subprocess.Popen.__init__ = start_and_die
+in_child(pickle.load(sys.stdin.buffer), 1.0, FileSystem()).next()
+"""
+
+
+def test_a_broker_that_is_killed_while_the_process_starts_leaves_no_traceback(log: Log, tmp_path: Path) -> None:
+    printed = tmp_path / "stderr"
+    with printed.open("wb") as stderr:
+        broker = subprocess.run(
+            [sys.executable, "-c", BROKER_THAT_IS_KILLED],
+            input=pickle.dumps(plan_for(log)),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
+    assert broker.returncode == -signal.SIGKILL
+    with contextlib.suppress(ProcessLookupError):  # it may have ended already
+        child = os.pidfd_open(int(broker.stdout))
+        select.select([child], [], [], 60)
+        os.close(child)
+    assert printed.read_bytes() == b""

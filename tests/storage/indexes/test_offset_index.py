@@ -1,4 +1,4 @@
-"""storage.indexes.offset_index"""
+"""barnabas.storage.indexes.offset_index"""
 
 import struct
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
-from storage.indexes.offset_index import OffsetIndex
-from storage.open_files import OpenFiles
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.indexes.offset_index import OffsetIndex
+from barnabas.storage.open_files import OpenFiles
 
 BASE = 1 << 40
 
@@ -35,24 +35,24 @@ def test_an_entry_is_a_relative_offset_and_a_position(path: Path) -> None:
 
 def test_lookup_begins_at_the_entry_before(path: Path) -> None:
     index = make_index(path, [(10, 4000), (20, 8000)])
-    positions = {offset: index.lookup(BASE + offset) for offset in (0, 9, 10, 11, 19, 20, 21, 2**40)}
+    positions = {offset: index.lookup(BASE + offset)[1] for offset in (0, 9, 10, 11, 19, 20, 21, 2**40)}
     assert positions == {0: 0, 9: 0, 10: 4000, 11: 4000, 19: 4000, 20: 8000, 21: 8000, 2**40: 8000}
-    assert index.lookup(BASE - 1) == 0
+    assert index.lookup(BASE - 1)[1] == 0
 
 
 @given(st.lists(st.integers(0, 1000), unique=True).map(sorted), st.integers(-2, 1002))
 def test_lookup_agrees_with_a_look_at_every_entry(offsets: list[int], wanted: int) -> None:
     index = make_index(Path("unused"), [(offset, 10 * offset) for offset in offsets])
-    assert index.lookup(BASE + wanted) == max((10 * offset for offset in offsets if offset <= wanted), default=0)
+    assert index.lookup(BASE + wanted)[1] == max((10 * offset for offset in offsets if offset <= wanted), default=0)
 
 
 def test_it_grows_in_memory_and_is_the_same_mapped(path: Path) -> None:
     index = make_index(path, [(10, 4000), (20, 8000)])
     assert not path.exists()
     index.become_inactive()
-    assert index.lookup(BASE + 15) == 4000
+    assert index.lookup(BASE + 15)[1] == 4000
     index.append(BASE + 30, 12000)
-    assert index.lookup(BASE + 30) == 12000
+    assert index.lookup(BASE + 30)[1] == 12000
     index.save()
     assert path.stat().st_size == 24
     reopened = make_index(path, [], size=24)
@@ -71,11 +71,11 @@ def test_truncation_reaches_the_file(path: Path) -> None:
     assert path.read_bytes() == struct.pack(">iiii", 10, 4000, 25, 9000)
 
 
-def test_an_index_built_anew_forgets_its_file(path: Path) -> None:
+def test_a_rebuilt_index_forgets_its_file(path: Path) -> None:
     path.write_bytes(b"nonsense")
     index = make_index(path, [], size=8)
     index.reset()
-    assert index.lookup(BASE + 5) == 0
+    assert index.lookup(BASE + 5)[1] == 0
     index.save()
     assert path.read_bytes() == b""
 
@@ -83,7 +83,7 @@ def test_an_index_built_anew_forgets_its_file(path: Path) -> None:
 def test_an_empty_index_has_a_file(path: Path) -> None:
     make_index(path, []).save()
     assert path.read_bytes() == b""
-    assert make_index(path, [], size=0).lookup(BASE + 5) == 0
+    assert make_index(path, [], size=0).lookup(BASE + 5)[1] == 0
 
 
 def test_a_file_shorter_than_it_was(path: Path) -> None:

@@ -1,13 +1,13 @@
-"""storage.indexes.time_index"""
+"""barnabas.storage.indexes.time_index"""
 
 import struct
 from pathlib import Path
 
 import pytest
 
-from storage.filesystem import FileSystem
-from storage.indexes.time_index import TimeIndex
-from storage.open_files import OpenFiles
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.indexes.time_index import TimeIndex
+from barnabas.storage.open_files import OpenFiles
 
 BASE = 100
 

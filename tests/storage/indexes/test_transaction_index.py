@@ -1,13 +1,13 @@
-"""storage.indexes.transaction_index"""
+"""barnabas.storage.indexes.transaction_index"""
 
 from pathlib import Path
 
 import pytest
 
-from storage.errors import CorruptFile
-from storage.filesystem import FileSystem
-from storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
-from storage.open_files import OpenFiles
+from barnabas.storage.errors import CorruptFile
+from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from barnabas.storage.open_files import OpenFiles
 
 FIRST = AbortedTransaction(producer_id=4, first_offset=0, last_offset=10, last_stable_offset=11)
 SECOND = AbortedTransaction(producer_id=5, first_offset=5, last_offset=20, last_stable_offset=15)

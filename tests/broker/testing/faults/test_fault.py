@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.testing.faults.fault import Fault, FaultError, parse
-from broker.testing.subjects import Subjects
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.schema import Versions
+from barnabas.broker.testing.faults.fault import Fault, FaultError, parse
+from barnabas.broker.testing.subjects import Subjects
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import Versions
 
 T0 = Subjects(partitions=[("t", 0)], groups=["g"], transactional_ids=["tx"])
 
@@ -64,7 +64,7 @@ def is_about(made, key=ApiKey.PRODUCE, version=9, client_id="c", principal="User
         ({"refuse_connections": True, "delay_ms": 10}, "delay_ms"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_name_of_the_field(asked, field):
+def test_an_error_is_reported_with_the_name_of_the_field(asked, field):
     with pytest.raises(FaultError) as caught:
         parse(asked)
     assert caught.value.field == field

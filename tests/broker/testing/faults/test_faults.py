@@ -4,21 +4,22 @@ import asyncio
 
 import pytest
 
-from broker.server.dispatch import Route
-from broker.testing.faults.fault import FaultError
-from broker.testing.lab import Lab
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.records.batch import validate_record_set
-from protocol.records.errors import CorruptRecords
+from barnabas.broker.server.dispatch import Route
+from barnabas.broker.testing.faults.fault import FaultError
+from barnabas.broker.testing.lab import Lab
+from barnabas.client.requests.data import fetch, list_offsets, produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.records.batch import validate_batch
+from barnabas.protocol.records.errors import CorruptRecords
 from tests.broker.server.harness import connected, frame
+from tests.support.batches import batch
 from tests.support.manual_clock import ManualClock
-from tests.support.requests import batch, fetch, list_offsets, produce
-from tests.support.running_broker import create_topic, partition, running
+from tests.support.running_broker import cluster_of, create_topic, partition, running
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -37,7 +38,7 @@ async def broker(tmp_path, clock):
 
 @pytest.fixture
 async def faults(broker):
-    return Lab(broker).faults
+    return Lab(cluster_of(broker)).faults
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def end_offset(broker, index=0):
 
 
 async def is_silent(client):
-    """Whether nothing comes, although the broker has had time enough."""
+    """Whether nothing arrives, although the broker has had enough time."""
     try:
         await asyncio.wait_for(client.reader.read(1), 0.1)
     except TimeoutError:
@@ -102,7 +103,7 @@ async def test_other_requests_are_not_touched(broker, faults, client):
     assert (fault.seen, fault.hits) == (0, 0)
 
 
-async def test_a_fetch_that_would_wait_is_told_an_error_at_once(broker, faults, client):
+async def test_a_fetch_that_would_wait_gets_an_error_at_once(broker, faults, client):
     faults.add({"api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER", "times": 1})
     _, partitions = await fetched(client, fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=60_000, session_epoch=-1))
     assert partitions == [(0, NOT_LEADER), (1, NOT_LEADER)]
@@ -195,7 +196,7 @@ async def test_a_delayed_request_is_handled_when_its_time_has_come(broker, fault
     client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"behind"))), version=9, correlation_id=2))
     await clock.timer_set(0.7)
     async with connected(broker.server) as another:
-        # The receive buffer of the first is somebody else's by now.
+        # The receive buffer of the first is in use by another connection by now.
         for _ in range(3):
             await produced(another, ("t", 1, batch(b"x" * 1000)))
     assert end_offset(broker) == 0
@@ -254,7 +255,7 @@ async def test_what_a_fault_holds_goes_on_when_it_is_removed(broker, faults, cli
 # --- throttle ---
 
 
-async def test_a_throttled_client_is_told_so_and_then_not_listened_to(broker, faults, client, clock):
+async def test_a_throttled_client_is_told_so_and_then_muted(broker, faults, client, clock):
     faults.add({"api": "Produce", "throttle_ms": 900, "times": 1})
     answer = await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), 9)
     assert answer.throttle_time_ms == 900
@@ -278,9 +279,9 @@ async def test_a_corrupt_batch_has_a_wrong_checksum_and_is_right_the_next_time(b
     assert fault.hits == 0
     answer, _ = await fetched(client, fetch(("t", 0, 0)), version=6)
     with pytest.raises(CorruptRecords):
-        validate_record_set(memoryview(answer.responses[0].partitions[0].records))
+        validate_batch(memoryview(answer.responses[0].partitions[0].records))
     answer, _ = await fetched(client, fetch(("t", 0, 0)), version=6)
-    assert len(validate_record_set(memoryview(answer.responses[0].partitions[0].records))) == 1
+    assert validate_batch(memoryview(answer.responses[0].partitions[0].records)).record_count == 1
     assert fault.hits == 1
 
 
@@ -298,18 +299,18 @@ async def test_new_connections_are_refused_and_old_ones_stay(broker, faults, cli
         assert await produced(another, ("t", 0, batch(b"a"))) == [(0, 0)]
 
 
-async def test_a_stopped_broker_answers_nobody_and_goes_on_where_it_stood(broker, faults, client, clock):
+async def test_a_stopped_broker_does_not_answer_and_continues_where_it_was(broker, faults, client, clock):
     async with connected(broker.server) as another:
         waiting = fetch(("t", 0, 0), max_wait_ms=100, session_epoch=-1)
         another.send(frame(ApiKey.FETCH, waiting, version=12))
         await clock.timer_set(0.1)  # under way before there was any fault
-        faults.add({"api": "Produce", "nth": 1, "stop_ms": 5000})
+        faults.add({"api": "Produce", "nth": 1, "stop_ms": 6000})
         client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), version=9))
-        await clock.timer_set(5)
+        await clock.timer_set(6)
         clock.advance(1)
         assert await is_silent(client)
         assert await is_silent(another)
-        clock.advance(4)
+        clock.advance(5)
         await client.answer(ApiKey.PRODUCE, 9)
         await another.answer(ApiKey.FETCH, 12)
     assert end_offset(broker) == 1

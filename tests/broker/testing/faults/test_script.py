@@ -4,7 +4,7 @@ import builtins
 
 import pytest
 
-from broker.testing.faults.script import ScriptError, load
+from barnabas.broker.testing.faults.script import ScriptError, load
 
 
 def write(folder, text, name="faults.yaml"):
@@ -30,14 +30,14 @@ def test_the_list_may_have_a_name(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- {api: Produce, eror: X}", "fault 1: eror: is no field"),
+        ("- {api: Produce, eror: X}", "fault 1: eror: is not a field"),
         ("- {delay_ms: 5}\n- {delay_ms: no}", "fault 2: delay_ms: must be"),
-        ("api: Produce", "there is no list of faults"),
+        ("api: Produce", "it contains no list of faults"),
         ("- [", "while parsing"),
         ("- x", "fault 1: fault: must be a mapping"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file(tmp_path, text, complaint):
+def test_an_error_is_reported_with_the_file(tmp_path, text, complaint):
     path = write(tmp_path, text)
     with pytest.raises(ScriptError) as caught:
         load(path)
@@ -59,5 +59,5 @@ def test_json_needs_no_yaml(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without_yaml)
     assert load(write(tmp_path, '[{"delay_ms": 5}]', "faults.json")) == [{"delay_ms": 5}]
-    with pytest.raises(ScriptError, match=r"needs PyYAML: pip install 'barnabas\[yaml\]'"):
+    with pytest.raises(ScriptError, match=r"needs PyYAML: pip install '\.\[yaml\]'"):
         load(write(tmp_path, "- {delay_ms: 5}"))

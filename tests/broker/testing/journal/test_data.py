@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from broker.testing.journal.data import summary_of_records, to_data
-from protocol.api import ApiKey, request_type, response_type
-from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from tests.support.requests import batch, produce
+from barnabas.broker.testing.journal.data import summary_of_records, to_data
+from barnabas.client.requests.data import produce
+from barnabas.protocol.api import ApiKey, request_type, response_type
+from barnabas.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from tests.support.batches import batch
 from tests.support.sample_messages import UUID, sample
 
 
@@ -33,12 +34,12 @@ def test_secrets_are_not_told():
     assert [each["value"] for each in data["resources"][0]["configs"]] == ["(hidden)", "b"]
 
 
-def test_records_of_a_producer_are_told_with_its_sequence():
+def test_records_of_a_producer_are_shown_with_its_sequence():
     told = summary_of_records(batch(b"a", producer_id=7, producer_epoch=1, base_sequence=30))
     assert told["first_batch"]["producer_id"] == 7
     assert (told["first_batch"]["producer_epoch"], told["first_batch"]["base_sequence"]) == (1, 30)
 
 
 @pytest.mark.parametrize("records", [b"", b"short", bytes(100)])
-def test_what_is_no_batch_is_told_by_its_size(records):
+def test_a_size_that_no_batch_has_is_reported(records):
     assert summary_of_records(records) == {"bytes": len(records)}

@@ -6,18 +6,19 @@ import json
 
 import pytest
 
-from broker.testing.http import Call, ControlError
-from broker.testing.journal.entry import Filter, parse_filter
-from broker.testing.journal.journal import Journal
-from broker.testing.lab import Lab
-from broker.testing.lab_routes import routes_of
-from protocol.api import ApiKey
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.broker.testing.http import Call, ControlError
+from barnabas.broker.testing.journal.entry import Filter, parse_filter
+from barnabas.broker.testing.journal.journal import Journal
+from barnabas.broker.testing.lab import Lab
+from barnabas.broker.testing.lab_routes import routes_of
+from barnabas.client.requests.data import fetch, produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.broker.server.harness import connected, frame
-from tests.support.requests import batch, fetch, produce
-from tests.support.running_broker import create_topic, running
+from tests.support.batches import batch
+from tests.support.running_broker import cluster_of, create_topic, running
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -31,7 +32,7 @@ async def broker(tmp_path):
 
 @pytest.fixture
 async def lab(broker):
-    lab = Lab(broker)
+    lab = Lab(cluster_of(broker))
     lab.journal.switch(True)
     return lab
 
@@ -56,7 +57,7 @@ def changes(journal, api, **wanted):
     return entry["changes"]
 
 
-async def test_a_request_is_told_with_its_answer(journal, client):
+async def test_a_request_is_reported_with_its_answer(journal, client):
     await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"a", b"b"))), 9)
     (entry,) = entries(journal)
     assert (entry["number"], entry["api"], entry["version"], entry["client_id"]) == (1, "Produce", 9, "test")
@@ -79,7 +80,7 @@ async def test_records_in_a_fetch_are_summed_up(journal, client):
     assert records["bytes"] == len(batch(b"a", b"b"))
 
 
-async def test_what_a_request_changes_is_told(journal, client):
+async def test_changes_made_by_a_request_are_reported(journal, client):
     await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"a", b"b"))), 9)
     assert changes(journal, "Produce") == [{"partition": "t-0", "high_watermark": [0, 2], "last_stable_offset": [0, 2]}]
     await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), session_epoch=0), 12)
@@ -87,7 +88,7 @@ async def test_what_a_request_changes_is_told(journal, client):
     assert session["epoch"] == [None, 1]
 
 
-async def test_a_group_that_changes_is_told_at_the_request_that_did_it(journal, client):
+async def test_a_change_of_a_group_is_shown_at_the_request_that_caused_it(journal, client):
     await client.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key="g"), 3)
     join = JoinGroupRequest(
         **{"group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "member_id": ""},
@@ -129,7 +130,7 @@ async def test_entries_are_found_by_what_they_are_about(journal, client):
 
 
 @pytest.mark.parametrize("wanted", [{"api": "Prduce"}, {"error": "x"}, {"partition": "x"}, {"since": -1}, {"who": "x"}])
-def test_what_is_wrong_with_a_filter_is_said_with_the_field(wanted):
+def test_an_error_in_a_filter_is_reported_with_the_field(wanted):
     with pytest.raises(ValueError, match=f"^{next(iter(wanted))}: "):
         parse_filter(wanted)
 
@@ -140,7 +141,7 @@ async def test_a_produce_without_acks_has_no_answer(journal, client):
     assert (entry.outcome, json.loads(entry.line)["answer"]) == ("no answer due", None)
 
 
-async def test_a_client_that_goes_away_is_told(journal, broker):
+async def test_a_client_that_goes_away_is_noticed(journal, broker):
     async with connected(broker.server) as client:
         client.send(frame(ApiKey.FETCH, fetch(("t", 0, 0), max_wait_ms=60_000), version=6))
         client.writer.write_eof()
@@ -148,13 +149,13 @@ async def test_a_client_that_goes_away_is_told(journal, broker):
     assert (entry.outcome, json.loads(entry.line)["reason"]) == ("closed", "the connection went away")
 
 
-async def test_what_is_no_request_is_told(journal, client):
+async def test_a_frame_that_is_not_a_request_is_reported(journal, client):
     client.send(b"\x00\x00\x00\x0a\x00\x63\x00\x00\x00\x00\x00\x01\xff\xff")
     (entry,) = await journal.expect(Filter(outcome="misunderstood"), 1, 30)
     assert json.loads(entry.line)["reason"] == "no API has key 99 here"
 
 
-async def test_what_a_fault_did_is_told_with_its_number(lab, client):
+async def test_the_effect_of_a_fault_is_shown_with_its_number(lab, client):
     fault = lab.faults.add({"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER", "times": 1})
     await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), 9)
     (entry,) = entries(lab.journal)
@@ -191,7 +192,7 @@ async def test_whoever_follows_gets_what_is_there_and_what_comes(journal, client
 
 
 async def test_the_ring_is_bounded_and_the_last_entries_stay(broker, journal, client):
-    small = Journal(broker, lambda: None, max_bytes=1500)
+    small = Journal(broker.clock, lambda: None, max_bytes=1500)
     for _ in range(10):
         await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, 3)
     for entry in journal.select(Filter()):
@@ -214,7 +215,7 @@ async def test_nothing_is_asserted_of_entries_that_had_to_make_room(lab, client)
     with pytest.raises(ControlError, match="for want of room"):
         await ask(since=1)
     assert len((await ask(since=lab.journal.last_dropped))["found"]) == 10 - lab.journal.last_dropped
-    assert (await ask())["found"]  # who gives no mark wants what is there
+    assert (await ask())["found"]  # without a position, everything that exists is wanted
 
 
 async def test_entries_go_to_a_file_as_they_come(journal, client):

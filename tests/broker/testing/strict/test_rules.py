@@ -5,25 +5,26 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from broker.testing.lab import Lab
-from broker.testing.reset import reset
-from broker.testing.strict.strict import RULES
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.offset_commit import (
+from barnabas.broker.testing.lab import Lab
+from barnabas.broker.testing.reset import reset
+from barnabas.broker.testing.strict.strict import RULES
+from barnabas.client.requests.data import fetch, produce
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest
+from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from tests.broker.server.harness import connected, frame
-from tests.support.requests import batch, fetch, produce
-from tests.support.running_broker import create_topic, partition, running
+from tests.support.batches import batch
+from tests.support.running_broker import cluster_of, create_topic, partition, running
 
 
 @pytest.fixture
@@ -44,13 +45,13 @@ async def now(monkeypatch):
             return self.seconds
 
     clock = Now()
-    monkeypatch.setattr("broker.testing.strict.strict.monotonic", clock)
+    monkeypatch.setattr("barnabas.broker.testing.strict.strict.monotonic", clock)
     return clock
 
 
 @pytest.fixture
 async def lab(broker, now):
-    lab = Lab(broker)
+    lab = Lab(cluster_of(broker))
     lab.strict.switch(True)
     return lab
 
@@ -130,17 +131,17 @@ async def test_a_generation_gone_back(lab, client):
     assert broken(lab) == ["generation-gone-back"]
 
 
-async def test_a_generation_that_nobody_gave(lab, client):
+async def test_a_generation_that_was_never_given(lab, client):
     member_id, generation = await member(client)
     await heartbeat(client, generation + 5, member_id)
     assert broken(lab) == ["generation-never-given"]
 
 
 async def test_a_generation_of_a_group_that_was_forgotten_meanwhile_is_fine(broker, lab, client):
-    """A group that begins anew begins at the first generation, and its old members learn so from their answers."""
+    """A group that starts over starts with the first generation, and its old members learn this from their answers."""
     member_id, _ = await member(client)
     generation = (await join(client, member_id)).generation_id
-    await reset(broker)
+    await reset(cluster_of(broker))
     async with connected(broker.server) as another:
         await another.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key="g"), 3)
         await member(another)
@@ -206,7 +207,7 @@ async def test_words_after_leaving(lab, client, now):
 
 
 async def test_offsets_committed_by_no_member(broker, lab, client):
-    await commit(client)  # nobody is in the group, so this is how it is done
+    await commit(client)  # the group has no members, so this is how it is done
     assert broken(lab) == []
     await member(client)
     async with connected(broker.server) as another:
@@ -259,12 +260,12 @@ async def test_a_producer_epoch_gone_back(lab, client):
 
 async def test_a_leader_epoch_gone_back(broker, lab, client):
     for epoch in (3, 0, 3):  # the broker itself is at 0, as after a restore
-        await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), partition={"current_leader_epoch": epoch}), 11)
-    partition(broker, "t", 0).lead(3, 1, 1)
+        await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), partition_fields={"current_leader_epoch": epoch}), 11)
+    partition(broker, "t", 0).lead(3)
     for epoch in (3, -1, 3):
-        await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), partition={"current_leader_epoch": epoch}), 11)
+        await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), partition_fields={"current_leader_epoch": epoch}), 11)
     assert broken(lab) == []
-    await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), partition={"current_leader_epoch": 2}), 11)
+    await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), partition_fields={"current_leader_epoch": 2}), 11)
     assert broken(lab) == ["leader-epoch-gone-back"]
 
 
@@ -292,7 +293,7 @@ async def test_retries_without_backoff(lab, client, now):
     assert broken(lab) == ["retried-without-backoff"]
 
 
-async def test_requests_that_were_on_their_way_already_are_no_retries(lab, client, now):
+async def test_requests_that_were_already_in_flight_are_not_retries(lab, client, now):
     lab.faults.add({"api": "Heartbeat", "error": "COORDINATOR_LOAD_IN_PROGRESS"})
     heartbeats = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     client.send(frame(ApiKey.HEARTBEAT, heartbeats, version=3) * 30)
@@ -320,7 +321,7 @@ async def test_retries_after_a_pause_are_fine_and_so_are_different_batches(lab, 
         (b"\x00\x00\x00\x0c\x00\x0c\x00\x00\x00\x00\x00\x01\xff\xff\x00\x63", "malformed-request"),
     ],
 )
-async def test_what_is_no_request(broker, lab, client, data, rule):
+async def test_frames_that_are_not_requests(broker, lab, client, data, rule):
     async with connected(broker.server) as another:
         another.send(data)
         assert await another.closed()
@@ -348,7 +349,7 @@ async def test_connections_that_are_gone_are_forgotten(broker, lab):
 
 async def test_reports_have_an_end(lab, client, monkeypatch):
     """A client that goes on breaking rules, in ever new ways, fills neither the memory nor the log."""
-    monkeypatch.setattr("broker.testing.strict.strict._MOST_REPORTS", 2)
+    monkeypatch.setattr("barnabas.broker.testing.strict.strict._MOST_REPORTS", 2)
     member_id, generation = await member(client)
     with capture_logs() as logs:
         for more in range(1, 5):

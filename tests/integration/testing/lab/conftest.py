@@ -57,12 +57,12 @@ def client(request: pytest.FixtureRequest, client_named: Callable[[str], Client]
 
 @pytest.fixture
 def topic(broker: Barnabas) -> str:
-    """A topic of one partition that nobody has used yet."""
+    """A new topic of one partition."""
     return broker.create_topic(f"scenario-{next(numbers)}")
 
 
 @pytest.fixture
 def group(topic: str) -> Iterator[Group]:
-    """A group that nobody is in yet. Whoever has not left at the end of the test does so then."""
+    """A group without members. Members that have not left at the end of the test leave then."""
     with Group(f"group-of-{topic}") as members:
         yield members

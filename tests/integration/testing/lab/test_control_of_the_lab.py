@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
+from contextlib import closing
 from socket import create_connection
 
 import pytest
 
 from barnabas import Barnabas
+from barnabas.command import main
 from barnabas.errors import ControlFailed
-from broker.cli import main
 from tests.integration.clients.interface import ProducerRecord
+from tests.integration.clients.kafka_python import KafkaPythonClient
 
 
 @pytest.fixture
@@ -44,18 +46,18 @@ def test_faults_from_a_shell(broker, ctl, tmp_path):
     assert list(broker.faults) == []
 
 
-def test_what_is_wrong_is_said_in_a_shell_too(ctl, tmp_path):
+def test_errors_are_reported_in_a_shell_too(ctl, tmp_path):
     status, _, complaint = ctl("faults", "add", "error=NO")
     assert (status, complaint) == (
         1,
-        "barnabas: error: 'NO' is no error code of Kafka's, as NOT_LEADER_OR_FOLLOWER\n",
+        "barnabas: error: 'NO' is not one of Kafka's error codes, such as NOT_LEADER_OR_FOLLOWER\n",
     )
     assert ctl("faults", "add", "x")[0] == 2
     script = tmp_path / "faults.yaml"
     script.write_text("- {eror: X}")
     status, _, complaint = ctl("faults", "load", str(script))
     assert status == 2
-    assert "fault 1: eror: is no field of a fault" in complaint
+    assert "fault 1: eror: is not a field of a fault" in complaint
 
 
 def test_the_journal_from_a_shell(broker, client_named, topic, ctl):
@@ -68,6 +70,20 @@ def test_the_journal_from_a_shell(broker, client_named, topic, ctl):
     status, _, complaint = ctl("journal", "--api", "Prduce")
     assert status == 1
     assert "no API is called 'Prduce'" in complaint
+
+
+def test_strict_mode_that_was_never_on_has_no_opinion(monkeypatch, capsys):
+    with Barnabas() as broker:
+        monkeypatch.setenv("BARNABAS_CONTROL", broker.control.url)
+        monkeypatch.setenv("BARNABAS_CONTROL_TOKEN", broker.control.token)
+        with pytest.raises(ControlFailed, match="strict mode is off") as caught:
+            _ = broker.strict.reports
+        assert caught.value.status == 409
+        assert main(["ctl", "strict"]) != 0
+        assert "start the broker with --strict" in capsys.readouterr().err
+        broker.strict.start()
+        broker.strict.stop()
+        assert broker.strict.reports == []
 
 
 def test_strict_from_a_shell(broker, ctl):
@@ -101,12 +117,34 @@ def test_strict_from_a_shell(broker, ctl):
         ("GET", "/journal?limit=x", None, 400, "limit"),
         ("GET", "/journal?error=x", None, 400, "error"),
         ("POST", "/strict", {}, 400, "on"),
+        ("POST", "/baseline", {}, 400, "faults"),
+        ("POST", "/baseline", {"faults": ["x"]}, 400, "faults"),
+        ("POST", "/baseline", {"faults": [], "ahead_ms": "1"}, 400, "ahead_ms"),
+        ("POST", "/baseline", {"faults": [], "ahead_ms": 1, "journal": 1}, 400, "journal"),
+        ("POST", "/baseline", {"faults": [], "ahead_ms": 1, "journal": True}, 400, "strict"),
     ],
 )
 def test_what_is_wrong_is_answered_with_the_field(broker, method, path, body, status, field):
     with pytest.raises(ControlFailed) as caught:
         broker.control.call(method, path, body)
     assert (caught.value.status, caught.value.field) == (status, field)
+
+
+def test_a_baseline_is_kept_and_restored(broker):
+    kept = broker.faults.add(api="Heartbeat", delay_ms=5)
+    broker.clock.advance(100)
+    baseline = broker.control.call("GET", "/baseline")
+    del baseline["last"]
+    assert baseline == {"faults": [kept.id], "ahead_ms": 100_000, "journal": True, "strict": False}
+    broker.faults.add(api="Fetch", delay_ms=5)
+    broker.faults.stop(60_000)
+    broker.clock.advance(100)
+    broker.journal.stop()
+    restored = broker.control.call("POST", "/baseline", baseline)
+    assert restored.items() >= baseline.items()
+    assert [fault.id for fault in broker.faults] == [kept.id]
+    assert broker.clock.ahead == 100
+    broker.reset()
 
 
 def test_a_reset_takes_faults_and_entries_along(broker):
@@ -116,13 +154,14 @@ def test_a_reset_takes_faults_and_entries_along(broker):
     assert broker.journal.entries() == []
 
 
-def test_all_of_it_from_the_start(client_named, tmp_path):
+def test_all_of_it_from_the_start(tmp_path):
     faults = tmp_path / "faults.yaml"
     faults.write_text("- {api: Produce, error: NOT_LEADER_OR_FOLLOWER, times: 1}")
     journal = tmp_path / "journal.jsonl"
     options = ("--faults", str(faults), "--journal", str(journal), "--strict")
     with Barnabas(journal=False, arguments=options) as broker:
-        type(client_named("kafka-python"))(broker.bootstrap_servers).write("t", ProducerRecord(b"one"))
+        with closing(KafkaPythonClient(broker.bootstrap_servers)) as client:
+            client.write("t", ProducerRecord(b"one"))
         (fault,) = broker.faults
         assert fault.hits == 1
         assert broker.strict.reports == []
@@ -134,7 +173,7 @@ def test_all_of_it_from_the_start(client_named, tmp_path):
 def test_a_file_of_faults_that_is_wrong_stops_the_start(tmp_path):
     faults = tmp_path / "faults.yaml"
     faults.write_text("- {api: Produce}")
-    command = [sys.executable, "-m", "broker.cli", "serve", "--listen", "127.0.0.1:0", "--ephemeral"]
+    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--ephemeral"]
     done = subprocess.run([*command, "--faults", str(faults)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert f"barnabas: {faults}: fault 1: error: nothing is to happen" in done.stderr
+    assert f"barnabas: {faults}: fault 1: error: the fault has no effect" in done.stderr

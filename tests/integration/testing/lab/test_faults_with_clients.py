@@ -31,7 +31,7 @@ def test_an_error_that_is_worth_a_retry(broker, client, topic):
     assert fault.hits == 2
     assert end_offset(broker, topic) == 1
     assert broker.journal.count("Produce", topic=topic, error="NOT_LEADER_OR_FOLLOWER") == 2
-    # A client that is told so looks for the leader before it tries again.
+    # A client that gets this error looks for the leader before it tries again.
     failed = broker.journal.entries("Produce", topic=topic, error="NOT_LEADER_OR_FOLLOWER")[0]["number"]
     broker.journal.expect("Metadata", topic=topic, since=failed)
 
@@ -63,7 +63,7 @@ def test_a_connection_that_closes_before_the_request_is_handled(broker, client, 
     assert end_offset(broker, topic) == 1
 
 
-def test_an_answer_that_is_lost_is_no_record_twice_with_idempotence(broker, client, topic):
+def test_with_idempotence_a_lost_answer_does_not_duplicate_a_record(broker, client, topic):
     with broker.faults.add(api="Produce", topic=topic, close="after", times=1) as fault:
         with client.producer(enable_idempotence=True) as producer:
             producer.send(topic, [ONE])
@@ -133,7 +133,7 @@ def test_connections_that_are_refused(broker, client, topic):
     def written():
         try:
             client.write(topic, ONE)
-        except Exception:  # aiokafka gives up where others go on trying
+        except Exception:  # aiokafka gives up where others retry
             return False
         return True
 
@@ -233,8 +233,8 @@ def test_a_member_that_is_told_of_a_rebalance_joins_again(broker, client, topic,
     assert member.assignment() == {(topic, 0)}
 
 
-def test_what_is_wrong_with_a_fault_is_said_with_the_field(broker):
-    with pytest.raises(ControlFailed, match="error: 'NOT_LEDER' is no error code") as caught:
+def test_an_error_in_a_fault_is_reported_with_the_field(broker):
+    with pytest.raises(ControlFailed, match="error: 'NOT_LEDER' is not one of Kafka's error codes") as caught:
         broker.faults.add(api="Produce", error="NOT_LEDER")
     assert caught.value.field == "error"
     assert list(broker.faults) == []

@@ -20,7 +20,7 @@ def test_a_commit_is_expected_and_comes(broker, client, topic, group):
     assert left["changes"][0]["members"] == [1, 0]
 
 
-def test_what_was_seen_instead_is_said(broker, client_named, topic):
+def test_what_was_seen_instead_is_reported(broker, client_named, topic):
     mark = broker.journal.mark()
     client_named("kafka-python").write(topic, ProducerRecord(b"one"))
     with pytest.raises(AssertionError) as caught:
@@ -36,12 +36,12 @@ def test_none_and_count(broker, client_named, topic):
     broker.journal.none("Produce", topic=topic)
     client_named("confluent-kafka").write(topic, ProducerRecord(b"one"))
     assert broker.journal.count("Produce", topic=topic) == 1
-    with pytest.raises(AssertionError, match="there was not to be Produce with topic="):
+    with pytest.raises(AssertionError, match="expected no Produce with topic="):
         broker.journal.none("Produce", topic=topic)
 
 
 def test_a_journal_that_would_not_know_asserts_nothing(broker, client_named, topic):
-    """An assertion that passes because nobody wrote down what happened is worse than none."""
+    """An assertion that passes because nothing was recorded is worse than none."""
     broker.journal.stop()
     try:
         client_named("kafka-python").write(topic, ProducerRecord(b"one"))

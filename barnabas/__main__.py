@@ -1,0 +1,5 @@
+import sys
+
+from barnabas.command import main
+
+sys.exit(main())

@@ -1,0 +1,74 @@
+"""`--client-config FILE`: Kafka's client settings, as its own tools take them with --command-config.
+
+The names of librdkafka are understood, too, where they differ.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.properties import read_properties
+from barnabas.broker.security.errors import SecurityError
+from barnabas.broker.security.sasl.jaas import parse_jaas
+from barnabas.client.security import MECHANISMS, PLAINTEXT, Security
+from barnabas.command.ending import UsageError
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def read_client_config(path: str) -> tuple[Security, str | None]:
+    """What the file says of security, and its bootstrap.servers if it has any."""
+    try:
+        settings = {name: value for name, value, _ in read_properties(path)}
+        return _security(settings), settings.get("bootstrap.servers")
+    except (ConfigError, SecurityError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"{path}: {reason}") from None
+
+
+def _security(settings: Mapping[str, str]) -> Security:
+    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise SecurityError(f"security.protocol is {protocol}, but it must be one of {', '.join(_PROTOCOLS)}")
+    tls = _tls(settings) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL"):
+        return PLAINTEXT._replace(tls=tls)
+    mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "")).upper()
+    if mechanism not in MECHANISMS:
+        raise SecurityError(
+            f"sasl.mechanism is {mechanism or 'not set'}, but it must be one of {', '.join(MECHANISMS)}"
+        )
+    user, password = settings.get("sasl.username"), settings.get("sasl.password")
+    if user is None or password is None:
+        own = parse_jaas(settings.get("sasl.jaas.config", ""), "sasl.jaas.config").own
+        if own is None:
+            raise SecurityError("sasl.jaas.config has no username and password")
+        user, password = own
+    return Security(tls, mechanism, user, password)
+
+
+def _tls(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """Stores are read as a broker reads its own."""
+    from barnabas.broker.config.definitions.security import SecuritySettings
+    from barnabas.broker.config.setting import settings_of
+    from barnabas.broker.security.tls import Tls
+
+    found = dict(settings)
+    if "ssl.ca.location" in found:
+        found.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": found["ssl.ca.location"]})
+    if "ssl.certificate.location" in found:
+        parts = [found["ssl.certificate.location"], found.get("ssl.key.location", found["ssl.certificate.location"])]
+        chain, key = (_text(part) for part in parts)
+        found.update({"ssl.keystore.type": "PEM", "ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain})
+    known = SecuritySettings()
+    for name, setting in settings_of(SecuritySettings).items():
+        known.__dict__[setting.attribute] = setting.parse(found[name]) if name in found else setting.default
+    return Tls.of_client(known)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()

@@ -1,0 +1,36 @@
+"""Where the control interface is: the arguments of every `barnabas ctl` action, and a client of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.command.ending import UsageError
+from barnabas.control import ControlClient
+
+_URL_VARIABLE: Final = "BARNABAS_CONTROL"
+_TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
+
+
+def add_control(parser: argparse.ArgumentParser) -> None:
+    """Without defaults, since they may stand before the action or after it."""
+    group = parser.add_argument_group("control interface")
+    group.add_argument("--url", default=argparse.SUPPRESS, help=f"its address (default: ${_URL_VARIABLE})")
+    group.add_argument("--token", default=argparse.SUPPRESS, help=f"its token (default: ${_TOKEN_VARIABLE})")
+
+
+def runs(act: Callable[[argparse.Namespace, ControlClient], int]) -> Callable[[argparse.Namespace], int]:
+    """`act` as the `run` of a parser."""
+    return lambda options: act(options, _client(options))
+
+
+def _client(options: argparse.Namespace) -> ControlClient:
+    url = getattr(options, "url", None) or os.environ.get(_URL_VARIABLE)
+    token = getattr(options, "token", None) or os.environ.get(_TOKEN_VARIABLE)
+    if not url:
+        raise UsageError(f"where is the control interface? Add --url or set {_URL_VARIABLE}")
+    if not token:
+        raise UsageError(f"the control interface needs a token. Add --token or set {_TOKEN_VARIABLE}")
+    return ControlClient(url, token)

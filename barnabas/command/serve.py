@@ -1,0 +1,333 @@
+"""`barnabas serve`: run a broker, or several in one process, until SIGTERM or Ctrl-C.
+
+When all are ready, one line goes to standard output. The log goes to standard error. With --control, a line before the
+one that says `ready` says where the control interface is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from barnabas.broker import logs
+from barnabas.broker.broker import Broker, CannotStart
+from barnabas.broker.clock import Clock, SystemClock
+from barnabas.broker.config import BrokerConfig, ConfigError
+from barnabas.broker.config.several import configs_for
+from barnabas.broker.local_cluster import LocalCluster
+from barnabas.broker.server.addresses import host_and_port
+from barnabas.command import secure
+from barnabas.command.ending import UsageError, complain
+from barnabas.command.values import assignment
+from barnabas.version import VERSION
+
+if TYPE_CHECKING:  # what only tests need is imported when it is asked for
+    from barnabas.broker.testing.control import Control
+    from barnabas.broker.testing.lab import Lab
+    from barnabas.broker.testing.serving import EphemeralData
+    from barnabas.storage.filesystem import FileSystem
+
+_DEFAULT_ADDRESS = BrokerConfig.listeners.default[0].removeprefix("PLAINTEXT://")
+_DEFAULT_DATA = BrokerConfig.log_dir.default[0]
+
+
+# They share one core and one event loop: more would only be slower.
+_MOST_BROKERS: Final = 32
+# Records are nobody else's business: of what a broker writes, other users may read nothing.
+_NOBODY_ELSE: Final = 0o077
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file",
+        metavar="server.properties",
+        nargs="?",
+        help="settings with Kafka's names, as Kafka's own brokers have them",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="KEY=VALUE",
+        type=_setting,
+        action="append",
+        default=[],
+        help="one setting; may be repeated, and wins over the file",
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="[NAME://]HOST:PORT",
+        type=_addresses,
+        default=[],
+        help=f"where clients connect; port 0 picks a free one (default: {_DEFAULT_ADDRESS}); several brokers take the "
+        "ports after it, or those given as HOST:PORT,PORT,…; SSL://HOST:PORT is a listener with TLS",
+    )
+    parser.add_argument("--data", metavar="DIR", help=f"where records are kept (default: {_DEFAULT_DATA})")
+    parser.add_argument(
+        "--brokers",
+        metavar="N",
+        type=_count,
+        default=1,
+        help="run a cluster of N brokers in this process, with consecutive ids and ports (default: 1)",
+    )
+    secure.add_arguments(parser)
+    tests = parser.add_argument_group("for tests", "see docs/testing.md")
+    tests.add_argument(
+        "--control",
+        metavar="[HOST:]PORT",
+        type=_control_address,
+        help="open the control interface (default: closed; HOST is 127.0.0.1 unless given)",
+    )
+    tests.add_argument("--faults", metavar="FILE", help="begin with the faults of a YAML or JSON file")
+    tests.add_argument(
+        "--journal",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="keep a journal of all requests (default: off), and also write it to FILE",
+    )
+    tests.add_argument(
+        "--strict", action="store_true", help="report where clients break the rules of the protocol (default: off)"
+    )
+    tests.add_argument(
+        "--ephemeral", action="store_true", help="delete the data at the end; without --data, use a temporary folder"
+    )
+    tests.add_argument(
+        "--exit-with-parent",
+        metavar="PID",
+        nargs="?",
+        type=int,
+        const=os.getppid(),
+        help="end when the process PID ends (default: the one that started this one)",
+    )
+    parser.set_defaults(run=run)
+
+
+def _setting(text: str) -> str:
+    try:
+        assignment(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"{error}; a properties file needs no option: barnabas serve server.properties"
+        ) from None
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= _MOST_BROKERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST_BROKERS}")
+    return int(text)
+
+
+def _addresses(text: str) -> list[str]:
+    host, colon, ports = text.rpartition(":")
+    if not colon or not all(port.isdigit() for port in ports.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    return [f"{host}:{port}" for port in ports.split(",")]
+
+
+def _control_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form [HOST:]PORT")
+    return host or "127.0.0.1", int(port)
+
+
+def run(options: argparse.Namespace) -> int:
+    assignments = list(options.config)
+    if len(options.listen) > options.brokers:
+        raise UsageError(f"--listen has {len(options.listen)} ports for {options.brokers} broker(s)")
+    if options.listen and any(each.partition("=")[0].strip() == "listeners" for each in assignments):
+        raise UsageError("--listen and --config listeners=… both say where to listen: give one of them")
+    with ExitStack() as ending:
+        ending.callback(os.umask, os.umask(_NOBODY_ELSE))
+        data = None
+        if options.ephemeral:
+            from barnabas.broker.testing.serving import EphemeralData, Refused
+
+            try:
+                data = EphemeralData(options.data)
+            except (Refused, OSError) as error:
+                raise UsageError(str(error)) from None
+            ending.callback(data.end)
+            assignments.append(f"log.dirs={data.folder}")
+        elif options.data:
+            assignments.append(f"log.dirs={options.data}")
+        security = secure.secured(options, options.data or _DEFAULT_DATA if data is None else data.folder)
+        protocol = "PLAINTEXT"
+        if security is not None:
+            protocol = security.protocol
+            assignments = [*security.settings, *assignments]
+            if security.acls is not None:
+                assignments = secure.with_own_super_user(assignments)
+            options.listen = options.listen or [_DEFAULT_ADDRESS]
+        try:
+            listeners = [address if "://" in address else f"{protocol}://{address}" for address in options.listen]
+            configs = configs_for(options.brokers, options.file, assignments, listeners)
+        except ConfigError as error:
+            for problem in str(error).splitlines():
+                complain(problem)
+            return 2
+        logs.configure()
+        _allow_many_files()
+        try:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(_serve(configs, options, data, security))
+        except CannotStart as error:
+            complain(error)
+            return 1
+    return 0
+
+
+async def _serve(
+    configs: Sequence[BrokerConfig],
+    options: argparse.Namespace,
+    data: EphemeralData | None,
+    security: secure.Secured | None,
+) -> None:
+    log = structlog.get_logger()
+    for warning in configs[0].warnings:
+        log.warning(warning)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(logs.loop_failed)
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        _on_signal(loop, number, stopped.set)
+    if options.exit_with_parent is not None:
+        from barnabas.broker.testing.serving import watch_parent
+
+        watch_parent(loop, options.exit_with_parent, stopped.set)
+    cluster = _cluster(configs, loop, options)
+    await cluster.start()
+    control: Control | None = None
+    try:
+        if security is not None:
+            await secure.add_scram_users(next(cluster.brokers), security.users)
+            await secure.add_acls(next(cluster.brokers), security.acls or ())
+            for line in security.lines:
+                print(line, flush=True)
+        lab = _lab(cluster, options)
+        if options.control is not None:
+            control = await _start_control(cluster, options.control, data, stopped, lab)
+        # What exists now stays. Requests make no reference cycles, so the garbage collector need not run often. When it
+        # runs, the loop stands still: what a long request has made so far is looked at a little at a time.
+        gc.freeze()
+        gc.set_threshold(20_000, 5, 1000)
+        log.info(f"barnabas {VERSION} started", data=_data_directory(configs[0]))
+        addresses = [_listening(broker) for broker in cluster.brokers]
+        print(f"barnabas ready on {','.join(addresses)}", flush=True)
+        await stopped.wait()
+    finally:
+        if control is not None:
+            await control.stop()
+        await cluster.stop()
+
+
+def _data_directory(config: BrokerConfig) -> str:
+    return os.path.abspath(config.data_dirs[0])
+
+
+def _listening(broker: Broker) -> str:
+    """Log where a broker listens. Returns the first address that is for clients."""
+    addresses = [(each.name, host_and_port(each.host, each.port)) for each in broker.server.listeners]
+    for name, address in addresses:
+        structlog.get_logger().info("listening", broker=broker.config.node_id, listener=name, address=address)
+    config = broker.config
+    own = None if config.inter_broker_listener_name is None else config.inter_broker_listener.name
+    return next((address for name, address in addresses if name != own), addresses[0][1])
+
+
+def _cluster(
+    configs: Sequence[BrokerConfig], loop: asyncio.AbstractEventLoop, options: argparse.Namespace
+) -> LocalCluster:
+    clock: Clock = SystemClock(loop)
+    file_system: FileSystem | None = None
+    if options.control is not None:
+        from barnabas.broker.testing.clock import MovableClock
+
+        clock = MovableClock(loop)
+    if options.ephemeral:
+        from barnabas.storage.directory_copy import UnsyncedFileSystem
+
+        file_system = UnsyncedFileSystem()
+    # Moving the clock must not make connections look idle.
+    make_broker = partial(Broker, clock=clock, loop=loop, server_clock=SystemClock(loop), file_system=file_system)
+    return LocalCluster(configs, make_broker, clock, loop, durable=not options.ephemeral)
+
+
+def _lab(cluster: LocalCluster, options: argparse.Namespace) -> Lab | None:
+    """Faults, journal and strict mode, if any of them is asked for from the start."""
+    if options.faults is None and options.journal is None and not options.strict:
+        return None
+    from barnabas.broker.testing.faults.script import ScriptError, load
+    from barnabas.broker.testing.lab import Lab
+
+    lab = Lab(cluster)
+    try:
+        if options.journal:
+            lab.journal.write_to(open(options.journal, "ab", buffering=0))  # noqa: SIM115, open until the end
+        if options.faults is not None:
+            lab.faults.add_all(load(options.faults))
+    except (ScriptError, OSError) as error:
+        raise CannotStart(str(error)) from error
+    lab.journal.switch(options.journal is not None)
+    lab.strict.switch(options.strict)
+    return lab
+
+
+async def _start_control(
+    cluster: LocalCluster, address: tuple[str, int], data: EphemeralData | None, stopped: asyncio.Event, lab: Lab | None
+) -> Control:
+    """Open the control interface, and say where it is, with its token if that was generated."""
+    from barnabas.broker.testing.control import Control
+    from barnabas.broker.testing.serving import Refused, control_token
+
+    def stop(keep_data: bool) -> None:
+        if data is not None:
+            data.kept = keep_data
+        stopped.set()
+
+    try:
+        token, told = control_token(address[0])
+        control = Control(cluster, token, stop, lab)
+        found = host_and_port(*await control.start(*address))
+    except Refused as error:
+        raise CannotStart(str(error)) from None
+    except OSError as error:
+        raise CannotStart(f"cannot listen for control: {error}") from error
+    print(f"barnabas control on http://{found}" + (f" token {token}" if told else ""), flush=True)
+    return control
+
+
+def _allow_many_files() -> None:
+    """Each connection and each segment is an open file. The default limit of a shell is too low for that."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # the real limit of macOS is lower than the one it reports
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, number: signal.Signals, callback: Callable[[], None]) -> None:
+    try:
+        loop.add_signal_handler(number, callback)
+    except NotImplementedError:  # the loop has no signals on Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(callback))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        # Connections use add_reader, which only the selector loop has on every platform.
+        return asyncio.SelectorEventLoop
+    return uvloop.new_event_loop

@@ -1,0 +1,1 @@
+"""Three Barnabas brokers against three Apache Kafka brokers on the same machine. Start reading in `run`."""

@@ -1,0 +1,241 @@
+"""A controller's orders to brokers: from what changed in the view to messages in each broker's line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import NamedTuple, cast
+
+from barnabas.broker.controller.cluster_image import TopicChange
+from barnabas.broker.controller.images import BrokerImage
+from barnabas.broker.controller.orders import (
+    TYPE_FULL,
+    TYPE_PARTIAL,
+    LeaderOrder,
+    MetadataOrder,
+    Sender,
+    StopOrder,
+    everything_for,
+    leader_and_isr,
+    orders_of,
+    stop_replica,
+    update_metadata,
+)
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.interbroker.order_lines import OrderLines
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrResponse
+from barnabas.protocol.messages.update_metadata import UpdateMetadataRequest
+from barnabas.protocol.schema import Message
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class _Taking(NamedTuple):
+    """A broker's answer to an order, once it has given one, and the new partitions that it leads by that order."""
+
+    answer: asyncio.Future[Message | None]
+    leads: Mapping[bytes, Sequence[int]]
+
+
+class Taken:
+    """The orders that create topics or partitions, until brokers have taken them."""
+
+    def __init__(self) -> None:
+        self.topic_ids: set[bytes] = set()
+        self._takings: list[_Taking] = []
+
+    def add(self, broker_id: int, orders: Iterable[LeaderOrder], answer: asyncio.Future[Message | None]) -> None:
+        leads: dict[bytes, list[int]] = {}
+        for topic, partition, is_new in orders:
+            if is_new and topic.topic_id in self.topic_ids and partition.leader_id == broker_id:
+                leads.setdefault(topic.topic_id, []).append(partition.partition_index)
+        if leads:
+            self._takings.append(_Taking(answer, leads))
+
+    async def wait(self) -> None:
+        """Wait until all leaders of new partitions have answered, or are gone."""
+        if self._takings:
+            await asyncio.wait([taking.answer for taking in self._takings])
+
+    def is_taken(self, topic_id: bytes) -> bool:
+        return all(taking.answer.done() for taking in self._takings if topic_id in taking.leads)
+
+    def error(self, topic_id: bytes) -> ErrorCode:
+        """Why a leader could not take a new partition of a topic."""
+        for answer, leads in self._takings:
+            if topic_id in leads and answer.done() and answer.result() is not None:
+                for error in _errors(cast(LeaderAndIsrResponse, answer.result()), topic_id, leads[topic_id]):
+                    return error
+        return ErrorCode.NONE
+
+
+def _errors(answer: LeaderAndIsrResponse, topic_id: bytes, indexes: Sequence[int]) -> Iterator[ErrorCode]:
+    if answer.error_code:
+        yield ErrorCode(answer.error_code)
+    for topic in answer.topics:
+        if topic.topic_id == topic_id:
+            for partition in topic.partition_errors:
+                if partition.error_code and partition.partition_index in indexes:
+                    yield ErrorCode(partition.error_code)
+
+
+class Ordering:
+    def __init__(self, sender: Sender, cluster: ClusterView, lines: OrderLines, listener: str) -> None:
+        """`listener` is the one between brokers."""
+        self._sender = sender
+        self._cluster = cluster
+        self._lines = lines
+        self._listener = listener
+        self._told: dict[int, BrokerImage] = {}  # who has a line, and since which registration
+        self._everything: dict[int, list[asyncio.Future[Message | None]]] = {}  # answers to what new brokers were told
+        self._awaited: list[Taken] = []
+        self._last_own: asyncio.Future[Message | None] | None = None  # what the controller's own broker was told
+
+    async def own_broker_caught_up(self) -> None:
+        """Wait until the controller's own broker knows what it has been told so far."""
+        if self._last_own is not None:
+            await asyncio.wait([self._last_own])
+
+    def _send(self, broker: BrokerImage, key: ApiKey, message: Message) -> asyncio.Future[Message | None]:
+        answer = self._lines.send(broker.broker_id, key, message)
+        if broker.broker_id == self._sender.controller_id and key is ApiKey.UPDATE_METADATA:
+            self._last_own = answer
+        return answer
+
+    async def told(self, broker_id: int) -> None:
+        """Wait until a broker has taken what it was told when it was new."""
+        if broker_id in self._everything:
+            await asyncio.wait(self._everything[broker_id])
+
+    @contextmanager
+    def awaiting(self) -> Iterator[Taken]:
+        """Note the orders about new partitions of topics that the caller names, before it creates them."""
+        taken = Taken()
+        self._awaited.append(taken)
+        try:
+            yield taken
+        finally:
+            self._awaited.remove(taken)
+
+    # --- brokers come and go ---
+
+    def drop_lost(self) -> set[int]:
+        """End the lines of brokers that are gone, or are back under a new registration. Returns their ids."""
+        lost = {
+            broker_id
+            for broker_id, told in self._told.items()
+            if broker_id not in self._cluster.brokers or self._cluster.brokers[broker_id].epoch != told.epoch
+        }
+        for broker_id in lost:
+            self._lines.remove(broker_id)
+        return lost
+
+    def announce_brokers(self) -> None:
+        """Tell the others of new brokers at once: Apache Kafka follows no leader of which it has not heard."""
+        brokers = self._cluster.brokers
+        if any(not _is_same(self._told.get(broker_id), broker) for broker_id, broker in brokers.items()):
+            self._send_metadata(
+                [each for each in self._told.values() if _is_same(brokers.get(each.broker_id), each)], []
+            )
+
+    def follow_brokers(self) -> None:
+        """Tell new brokers everything, and the others of them. Partitions have the leaders that they should have."""
+        brokers = self._cluster.brokers
+        before, self._told = self._told, dict(brokers)
+        new = [broker for broker in brokers.values() if not _is_same(before.get(broker.broker_id), broker)]
+        for broker in new:
+            self._lines.add(broker)
+            leaders, metadata = everything_for(broker.broker_id, self._cluster.topics.values(), brokers)
+            self._introduce_others(broker)
+            self._everything[broker.broker_id] = [
+                self._send_leaders(broker, leaders, TYPE_FULL),
+                self._send(broker, ApiKey.UPDATE_METADATA, self._metadata(broker, metadata, TYPE_FULL)),
+            ]
+        changed = {broker.broker_id for broker in new} | (before.keys() - brokers.keys())
+        if changed or [_public(each) for each in before.values()] != [_public(each) for each in brokers.values()]:
+            known = [broker for broker in brokers.values() if broker not in new]
+            self._send_metadata(known, self._about(changed))
+
+    def _introduce_others(self, broker: BrokerImage) -> None:
+        """Tell a new broker of those that it may follow. That it is a member itself it hears when it knows the rest."""
+        others = {each: image for each, image in self._cluster.brokers.items() if each != broker.broker_id}
+        if others and broker.broker_id != self._sender.controller_id:
+            self._send(broker, ApiKey.UPDATE_METADATA, update_metadata(self._sender, broker.epoch, [], others))
+
+    def _about(self, broker_ids: Set[int]) -> list[MetadataOrder]:
+        """Partitions with replicas on these brokers: they are offline now, or are no longer."""
+        if not broker_ids:
+            return []
+        _, everything = everything_for(-1, self._cluster.topics.values(), self._cluster.brokers)
+        return [each for each in everything if not broker_ids.isdisjoint(each.partition.replica_nodes)]
+
+    # --- topics change ---
+
+    def follow_topics(self, changes: Iterable[TopicChange]) -> None:
+        receivers = [broker for broker_id, broker in self._told.items() if broker_id in self._cluster.brokers]
+        for leaders, metadata, stops in orders_of(changes, self._cluster.brokers):
+            for broker in receivers:
+                if broker.broker_id in leaders:
+                    self._send_leaders(broker, leaders[broker.broker_id])
+            if metadata:
+                self._send_metadata(receivers, metadata)
+            for broker in receivers:
+                if broker.broker_id in stops:
+                    self._send_stops(broker, stops[broker.broker_id])
+
+    def stop_following(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+        """Let a broker that is about to stop follow nobody any more."""
+        broker = self._told.get(broker_id)
+        orders = []
+        for topic, index in partitions:
+            partition = self._cluster.partition(topic, index)
+            if partition is not None:
+                orders.append(StopOrder(topic, index, partition.leader_epoch, delete=False))
+        if broker is not None and orders:
+            self._send_stops(broker, orders)
+
+    # --- sending ---
+
+    def _send_leaders(
+        self, broker: BrokerImage, orders: Sequence[LeaderOrder], kind: int = TYPE_PARTIAL
+    ) -> asyncio.Future[Message | None]:
+        message = leader_and_isr(self._sender, broker.epoch, orders, self._cluster.brokers, self._listener, kind)
+        answer = self._send(broker, ApiKey.LEADER_AND_ISR, message)
+        for awaited in self._awaited:
+            awaited.add(broker.broker_id, orders, answer)
+        return answer
+
+    def _send_stops(self, broker: BrokerImage, orders: Sequence[StopOrder]) -> None:
+        message = stop_replica(self._sender, broker.epoch, orders)
+        self._send(broker, ApiKey.STOP_REPLICA, message)
+
+    def _send_metadata(self, brokers: Sequence[BrokerImage], orders: Sequence[MetadataOrder]) -> None:
+        if not brokers:
+            return
+        first = self._metadata(brokers[0], orders)
+        for broker in brokers:
+            # All are told the same, and it may be long.
+            message = UpdateMetadataRequest(
+                controller_id=first.controller_id,
+                controller_epoch=first.controller_epoch,
+                broker_epoch=broker.epoch,
+                topic_states=first.topic_states,
+                live_brokers=first.live_brokers,
+            )
+            self._send(broker, ApiKey.UPDATE_METADATA, message)
+
+    def _metadata(
+        self, broker: BrokerImage, orders: Sequence[MetadataOrder], kind: int = TYPE_PARTIAL
+    ) -> UpdateMetadataRequest:
+        return update_metadata(self._sender, broker.epoch, orders, self._cluster.brokers, kind)
+
+
+def _is_same(told: BrokerImage | None, broker: BrokerImage) -> bool:
+    return told is not None and told.epoch == broker.epoch
+
+
+def _public(broker: BrokerImage) -> BrokerImage:
+    """As others see it."""
+    return broker._replace(after_crash=False)

@@ -1,0 +1,246 @@
+"""Settings that were altered at run-time, as the registry has them: altered by any broker, followed by every one.
+
+Each alteration writes the settings' node and, in the same transaction, a sequential node below /config/changes that
+names it (broker/announcements). Every broker watches these, and reads what they name again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+import structlog
+
+from barnabas.broker.announcements import Announcements
+from barnabas.broker.clock import Clock
+from barnabas.broker.controller import znodes
+from barnabas.broker.quotas.entities import Entity
+from barnabas.broker.registry.errors import Conflict, NoNode, RegistryError
+from barnabas.broker.registry.registry import Change, Node, Registry
+from barnabas.broker.registry.tree_operations import Check, Create, Operation, Set
+from barnabas.broker.security.sasl.scram import read_credential
+from barnabas.protocol.scram import ScramCredential
+
+log = structlog.get_logger()
+
+ChangeConfigs = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Makes new settings from the present ones. It is called again if those have changed meanwhile."""
+
+
+_WITH_QUOTAS: Final = (znodes.USER_CONFIGS, znodes.CLIENT_CONFIGS, znodes.IP_CONFIGS)
+
+
+class Told(Protocol):
+    """Who is told of alterations: the metadata cache."""
+
+    def topic_configs_changed(self, names: Iterable[str]) -> None: ...
+
+    def broker_configs_changed(self, broker_id: int | None, configs: Mapping[str, str]) -> None: ...
+
+
+class ToldOfQuotas(Protocol):
+    """Who is told of what the registry has of users, client ids and addresses."""
+
+    def set(self, entity: Entity, configs: Mapping[str, str]) -> None: ...
+
+    def replace(self, all_configs: Mapping[Entity, Mapping[str, str]]) -> None: ...
+
+
+class ConfigFollower:
+    def __init__(
+        self, clock: Clock, spawn: Callable[[Coroutine[Any, Any, None]], None], quotas: ToldOfQuotas | None = None
+    ) -> None:
+        """`spawn` runs work in the background."""
+        self.told: Told | None = None
+        self._quotas = quotas
+        self._spawn = spawn
+        self._registry: Registry | None = None
+        self._unwatch: list[Callable[[], None]] = []
+        self._parsed: dict[str, tuple[Node, Mapping[str, str]]] = {}  # asked for by each of a topic's partitions
+        self._announcements = Announcements(znodes.CONFIG_CHANGES, clock, spawn, self._on_announcements)
+
+    async def follow(self, registry: Registry) -> None:
+        """Follow the settings in a new session. What changed since the one before is told."""
+        self.stop()
+        again = self._registry is not None
+        self._registry = registry
+        self._unwatch = [
+            registry.watch(znodes.TOPIC_CONFIGS, self._on_topics),
+            registry.watch(znodes.BROKER_CONFIGS, self._on_brokers),
+            *(registry.watch(path, self._on_quotas) for path in _WITH_QUOTAS),
+        ]
+        self._announcements.follow(registry)
+        if self._quotas is not None:
+            self._quotas.replace(dict(self._all_with_quotas(registry)))
+        if again and self.told is not None:
+            self.told.topic_configs_changed(_children(registry, znodes.TOPIC_CONFIGS))
+            for broker_id, configs in self.broker_configs().items():
+                self.told.broker_configs_changed(broker_id, configs)
+
+    def stop(self) -> None:
+        for cancel in self._unwatch:
+            cancel()
+        self._unwatch = []
+        self._announcements.stop()
+
+    # --- reading ---
+
+    def topic_configs(self, topic: str) -> Mapping[str, str]:
+        return self._read(znodes.topic_config_path(topic))
+
+    def broker_configs(self) -> dict[int | None, Mapping[str, str]]:
+        """What was set at run-time for single brokers, and with None for all of them."""
+        if self._registry is None:
+            return {}
+        names = _children(self._registry, znodes.BROKER_CONFIGS)
+        return {_broker_id(name): self._read(f"{znodes.BROKER_CONFIGS}/{name}") for name in names}
+
+    def users(self) -> list[str]:
+        """Those of whom the registry has settings."""
+        return [] if self._registry is None else list(map(unquote, _children(self._registry, znodes.USER_CONFIGS)))
+
+    def scram_credential(self, user: str, mechanism: str) -> ScramCredential | None:
+        text = self._read(znodes.user_config_path(user)).get(mechanism) if user else None
+        return None if text is None else read_credential(text)
+
+    def _all_with_quotas(self, registry: Registry) -> Iterator[tuple[Entity, Mapping[str, str]]]:
+        paths = [f"{parent}/{name}" for parent in _WITH_QUOTAS for name in _children(registry, parent)]
+        for path in paths:
+            entity = znodes.quota_entity(path)
+            if entity is not None:
+                yield entity, self._read_quotas(path)
+            paths += [f"{path}/clients/{name}" for name in _children(registry, f"{path}/clients")]
+
+    def _read_quotas(self, path: str) -> Mapping[str, str]:
+        try:
+            return self._read(path)
+        except znodes.MalformedNode as error:
+            log.warning("quotas that cannot be read are left out", reason=str(error))
+            return {}
+
+    def _read(self, path: str) -> Mapping[str, str]:
+        node = None if self._registry is None else self._registry.find(path)
+        if node is None:
+            self._parsed.pop(path, None)
+            return {}
+        known = self._parsed.get(path)
+        if known is None or known[0] is not node:
+            known = self._parsed[path] = (node, znodes.read_configs(path, node))
+        return known[1]
+
+    # --- altering ---
+
+    async def alter_topic(self, topic: str, change: ChangeConfigs, *, validate_only: bool = False) -> None:
+        """Replace a topic's settings by what `change` returns. Raises what that raises, and NoNode without a topic.
+
+        The topic may be deleted at the same moment. Its settings are altered only if it still exists then.
+        """
+        path = znodes.topic_config_path(topic)
+        exists = Check(znodes.topic_path(topic))
+        await self._alter(path, f"topics/{topic}", change, validate_only, [exists])
+
+    async def alter_broker(self, broker_id: int | None, change: ChangeConfigs, *, validate_only: bool = False) -> None:
+        """Replace the run-time settings of a broker, or with None of all brokers, by what `change` returns."""
+        path = znodes.broker_config_path(broker_id)
+        await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
+
+    async def alter_user(self, user: str, change: ChangeConfigs) -> None:
+        """Replace what the registry has of a user by what `change` returns."""
+        path = znodes.user_config_path(user)
+        await self._alter(path, path.removeprefix("/config/"), change, False, [])
+
+    async def alter_quotas(self, entity: Entity, change: ChangeConfigs, *, validate_only: bool = False) -> None:
+        """Replace what the registry has of a user, a client id or an address by what `change` returns."""
+        path = znodes.quota_path(entity)
+        await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
+
+    async def _alter(
+        self, path: str, entity: str, change: ChangeConfigs, validate_only: bool, checks: Sequence[Operation]
+    ) -> None:
+        registry = self._registry
+        if registry is None:
+            raise RegistryError("there is no session with the registry yet")
+        while True:
+            node = registry.find(path)
+            present = {} if node is None else znodes.read_configs(path, node)
+            configs = change(present)
+            if validate_only or configs == present:
+                return
+            data = znodes.write_configs(configs)
+            missing = [parent for parent in _parents(path) if registry.find(parent) is None]
+            try:
+                await registry.multi(
+                    [
+                        *checks,
+                        *map(Create, missing),
+                        Create(path, data) if node is None else Set(path, data, node.version),
+                        Create(znodes.CONFIG_CHANGE, znodes.write_config_change(entity), sequential=True),
+                    ]
+                )
+            except Conflict as conflict:
+                if isinstance(conflict, NoNode) and any(conflict.path == check.path for check in checks):
+                    raise
+                for each in (*_parents(path), path):
+                    await registry.refresh(each)
+                # Another make of broker may have made parents, or removed empty ones.
+                still_missing = [parent for parent in _parents(path) if registry.find(parent) is None]
+                if still_missing == missing and registry.find(path) == node:
+                    raise  # it does not even fit the tree that it was made from
+            else:
+                return
+
+    # --- following ---
+
+    def _on_announcements(self, new: Sequence[tuple[str, Node]]) -> None:
+        entities = []
+        for path, node in new:
+            if node.data:
+                with suppress(znodes.MalformedNode):  # somebody else's; nobody can tell what it is about
+                    entities.append(znodes.read_config_change(path, node))
+        if entities and self._registry is not None:
+            self._spawn(self._refresh(self._registry, entities))
+
+    async def _refresh(self, registry: Registry, entities: Iterable[str]) -> None:
+        for entity in dict.fromkeys(entities):
+            path = f"/config/{entity}"
+            try:
+                for each in (*_parents(path), path):
+                    await registry.refresh(each)
+            except RegistryError as error:
+                # When the registry can be reached again, everything is read again.
+                log.warning("an altered setting cannot be read now", entity=entity, reason=str(error))
+
+    def _on_topics(self, changes: Sequence[Change]) -> None:
+        if self.told is not None:
+            names = [
+                path.removeprefix(f"{znodes.TOPIC_CONFIGS}/") for path, _ in changes if path != znodes.TOPIC_CONFIGS
+            ]
+            self.told.topic_configs_changed(names)
+
+    def _on_brokers(self, changes: Sequence[Change]) -> None:
+        for path, _ in changes:
+            name = path.removeprefix(f"{znodes.BROKER_CONFIGS}/")
+            if self.told is not None and path != znodes.BROKER_CONFIGS:
+                self.told.broker_configs_changed(_broker_id(name), self._read(path))
+
+    def _on_quotas(self, changes: Sequence[Change]) -> None:
+        for path, _ in changes:
+            entity = znodes.quota_entity(path)
+            if entity is not None and self._quotas is not None:
+                self._quotas.set(entity, self._read_quotas(path))
+
+
+def _parents(path: str) -> list[str]:
+    """The nodes above one, which are there only because of others below them: of a client id of a user."""
+    kind, *names = path.removeprefix("/config/").split("/")
+    return [f"/config/{kind}/{'/'.join(names[:count])}" for count in range(1, len(names))]
+
+
+def _children(registry: Registry, path: str) -> list[str]:
+    return registry.children(path) if registry.find(path) is not None else []
+
+
+def _broker_id(name: str) -> int | None:
+    return None if name == znodes.DEFAULT_BROKER else znodes.read_broker_id(name)

@@ -1,0 +1,124 @@
+"""What becomes of partitions when brokers die, come back, or start again: pure decisions over the whole cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.broker.controller import znodes
+from barnabas.broker.controller.create_topics import partition_operations
+from barnabas.broker.controller.images import NO_LEADER, PartitionImage, TopicImage
+from barnabas.broker.controller.leader_selection import for_shutdown, without_dead_replicas
+from barnabas.broker.controller.view import ClusterView
+from barnabas.broker.registry.registry import Node
+from barnabas.broker.registry.tree_operations import Create, Operation, Set
+from barnabas.protocol.topic_partition import TopicPartition
+
+UncleanAllowed = Callable[[TopicImage], bool]
+
+
+class Brokers(NamedTuple):
+    """Who can lead. Those that `restarted` are alive, but may have lost the ends of their logs on the way."""
+
+    live: frozenset[int]
+    restarted: frozenset[int] = frozenset()
+    shutting_down: frozenset[int] = frozenset()
+
+
+def led(partition: PartitionImage, brokers: Brokers, *, unclean: bool) -> PartitionImage | None:
+    """A partition with the leader that it should have now, in a new leader epoch. None if it can stay as it is.
+
+    A broker that restarted is treated as one that died and came back: others of the ISR lead before it does, and what
+    it leads alone continues in a new leader epoch, in which nobody takes the end of its log for what it was.
+    """
+    if brokers.restarted:
+        others = brokers.live - brokers.restarted
+        moved = without_dead_replicas(partition, others, unclean=False, shutting_down=brokers.shutting_down)
+        if moved is None and partition.leader_id in others:
+            return None
+        if moved is not None and moved.leader_id != NO_LEADER:
+            return moved
+    moved = without_dead_replicas(partition, brokers.live, unclean=unclean, shutting_down=brokers.shutting_down)
+    if moved is None and partition.leader_id in brokers.restarted:
+        return partition._replace(leader_epoch=partition.leader_epoch + 1)
+    return moved
+
+
+def look_after(
+    cluster: ClusterView, topics: Iterable[TopicImage], brokers: Brokers, unclean_allowed: UncleanAllowed
+) -> Iterator[Operation]:
+    """The operations that give partitions the leaders and in-sync replicas that they should have now."""
+    for topic in topics:
+        unclean = unclean_allowed(topic)
+        has_parent = cluster.has(znodes.partitions_path(topic.name))
+        for partition in topic.partitions:
+            if partition.partition_epoch < 0:
+                if not has_parent:
+                    has_parent = True
+                    yield Create(znodes.partitions_path(topic.name))
+                yield from _first_state(cluster, topic, partition, brokers.live)
+                continue
+            changed = led(partition, brokers, unclean=unclean)
+            if changed is not None:
+                yield _state(cluster, topic.name, changed)
+
+
+def recovered(nodes: Iterable[tuple[int, Node]]) -> list[Operation]:
+    """The operations that note that partitions of brokers which crashed are in new leader epochs."""
+    return [
+        Set(znodes.broker_path(broker_id), znodes.broker_after_recovery(broker_id, node), node.version)
+        for broker_id, node in nodes
+    ]
+
+
+def hand_over(
+    cluster: ClusterView, broker_id: int, shutting_down: frozenset[int]
+) -> tuple[list[Operation], list[TopicPartition]]:
+    """The operations that let a broker stop: others lead, and nobody waits for it. Then the partitions that it follows.
+
+    What has only one replica stays: nobody else has it.
+    """
+    operations: list[Operation] = []
+    followed: list[TopicPartition] = []
+    live = frozenset(cluster.brokers)
+    for topic, partition in _replicated(cluster, broker_id):
+        if partition.leader_id != broker_id:
+            followed.append(TopicPartition(topic.name, partition.partition_index))
+        changed = for_shutdown(partition, broker_id, live, shutting_down)
+        if changed is not None:
+            operations.append(_state(cluster, topic.name, changed))
+    return operations, followed
+
+
+def still_led(cluster: ClusterView, broker_id: int) -> list[TopicPartition]:
+    """What a broker leads although others have replicas: they are not in sync, or are not there."""
+    return [
+        TopicPartition(topic.name, partition.partition_index)
+        for topic, partition in _replicated(cluster, broker_id)
+        if partition.leader_id == broker_id
+    ]
+
+
+def _replicated(cluster: ClusterView, broker_id: int) -> Iterator[tuple[TopicImage, PartitionImage]]:
+    for topic in cluster.topics.values():
+        for partition in topic.partitions:
+            if broker_id in partition.replica_nodes and len(partition.replica_nodes) > 1:
+                yield topic, partition
+
+
+def _first_state(
+    cluster: ClusterView, topic: TopicImage, partition: PartitionImage, live: Collection[int]
+) -> list[Operation]:
+    """A partition that has been assigned but never had a leader: its controller died, or another tool assigned it."""
+    alive = tuple(replica for replica in partition.replica_nodes if replica in live)
+    if not alive:
+        return []
+    operations = partition_operations(
+        cluster, topic.name, [partition._replace(leader_id=alive[0], leader_epoch=0, isr_nodes=alive)]
+    )
+    return [each for each in operations if not cluster.has(each.path)]
+
+
+def _state(cluster: ClusterView, topic: str, partition: PartitionImage) -> Operation:
+    state = znodes.write_state(partition, cluster.controller_epoch)
+    return Set(znodes.state_path(topic, partition.partition_index), state, partition.partition_epoch)

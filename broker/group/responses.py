@@ -1,0 +1,47 @@
+"""Requests about membership, and the shapes of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.broker.group.group import Group
+from barnabas.broker.group.member import Member
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import MemberIdentity, MemberResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+
+def protocols_of(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
+    return [(protocol.name, protocol.metadata) for protocol in request.protocols]
+
+
+def rebalance_timeout(request: JoinGroupRequest) -> int:
+    """Version 0 has none of its own."""
+    return request.session_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+
+
+def assignments(group: Group) -> Mapping[str, bytes]:
+    return {member.member_id: member.assignment for member in group.members.values()}
+
+
+def because(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, protocol_name=None, leader="", member_id=member_id, members=[])
+
+
+def sync_error(error: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error, assignment=b"")
+
+
+def sync_answer(group: Group, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+    )
+
+
+def left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)

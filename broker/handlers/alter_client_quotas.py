@@ -1,0 +1,65 @@
+"""AlterClientQuotas (key 49): set or remove quotas of users, client ids and addresses.
+
+Any broker does that. All versions say the same; version 1 is flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.quotas.alteration import Changes, InvalidAlteration, altered, check, entity_of
+from barnabas.broker.registry.errors import RegistryError
+from barnabas.broker.server.pieces import spread
+from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    RequestEntryData,
+    ResponseEntityData,
+    ResponseEntryData,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle(broker: Broker, request: Request, message: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """Each entity by itself: one that is refused does not hold back the others.
+
+    As in Kafka, of a kind of name that an entity has twice the last one counts, and an entity that is named twice is
+    answered once.
+    """
+    by_entity: dict[frozenset[tuple[str, str | None]], list[RequestEntryData]] = {}
+    for entry in message.entries:
+        names = {each.entity_type: each.entity_name for each in entry.entity}
+        by_entity.setdefault(frozenset(names.items()), []).append(entry)
+    answers = []
+    async for parts, entries in spread(by_entity.items()):
+        answer = ResponseEntryData(
+            entity=[ResponseEntityData(entity_type=kind, entity_name=name) for kind, name in parts]
+        )
+        try:
+            await _alter(broker, dict(parts), entries, message.validate_only)
+        except InvalidAlteration as error:
+            answer.error_code, answer.error_message = ErrorCode.INVALID_REQUEST, str(error)
+        except RegistryError as error:
+            answer.error_code, answer.error_message = ErrorCode.UNKNOWN_SERVER_ERROR, str(error)
+        answers.append(answer)
+    return AlterClientQuotasResponse(entries=answers)
+
+
+async def _alter(
+    broker: Broker, parts: Mapping[str, str | None], entries: Sequence[RequestEntryData], validate_only: bool
+) -> None:
+    if len(entries) > 1:
+        raise InvalidAlteration("An entity may be named only once")
+    entity = entity_of(parts)
+    ops = entries[0].ops
+    changes: Changes = {op.key: None if op.remove else op.value for op in ops}
+    if len(changes) < len(ops):
+        raise InvalidAlteration("A quota may be named only once")
+    check(entity, changes)
+    await broker.config_follower.alter_quotas(entity, partial(altered, changes=changes), validate_only=validate_only)

@@ -1,0 +1,19 @@
+"""StopReplica (key 5): the controller ends replicas on this broker, and may have them deleted.
+
+Answered when no start of this broker will find what was deleted. The controller's own broker calls `handle` without a
+request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.server.request import Request
+from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle(broker: Broker, request: Request | None, message: StopReplicaRequest) -> StopReplicaResponse:
+    return await broker.replicas.stop_replicas(message)

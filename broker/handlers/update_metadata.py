@@ -1,0 +1,21 @@
+"""UpdateMetadata (key 6): the controller tells this broker what the cluster looks like.
+
+The controller's own broker calls `handle` without a request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.server.request import Request
+from barnabas.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+async def handle(broker: Broker, request: Request | None, message: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    error = broker.replicas.check_sender(message.controller_epoch, message.broker_epoch)
+    if not error:
+        broker.cluster.update(message)
+    return UpdateMetadataResponse(error_code=error)

@@ -1,0 +1,153 @@
+"""The other brokers, as this one asks them: by their id, or as whoever is the controller now.
+
+A channel answers in order, so a request that waits holds up those behind it. Each purpose has channels of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.controller.images import BrokerImage
+from barnabas.broker.interbroker.channel import Channel, ChannelError
+from barnabas.broker.network import Connector
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import Message
+
+R = TypeVar("R", bound=Message)
+
+ServeLocally = Callable[[ApiKey, Message], Coroutine[Any, Any, Message]]
+"""Serves a request to this broker itself, as if it had come over the wire."""
+
+# How soon the controller is looked for again when there is none, or none that answers.
+_RETRY_MS: Final = 50
+# The receiver is not the controller, or does not know yet that it is.
+_ASK_AGAIN: Final = frozenset(
+    {ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.STALE_CONTROLLER_EPOCH}
+)
+
+
+class Cluster(Protocol):
+    """What this broker was told of the others."""
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerImage]: ...
+    @property
+    def controller_id(self) -> int: ...
+
+
+class Peers:
+    def __init__(
+        self,
+        own_id: int,
+        listener: str,
+        cluster: Cluster,
+        network: Connector,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        serve_locally: ServeLocally,
+    ) -> None:
+        """`listener` is the name of the one between brokers."""
+        self._own_id = own_id
+        self._listener = listener
+        self._cluster = cluster
+        self._network = network
+        self._clock = clock
+        self._loop = loop
+        self._serve_locally = serve_locally
+        self._channels: dict[tuple[int, str], Channel] = {}
+        self._pausing = 0
+
+    def for_purpose(self, purpose: str) -> PeersForPurpose:
+        return PeersForPurpose(self, purpose)
+
+    def open(self, broker: BrokerImage, purpose: str) -> Channel | None:
+        """A new channel, which the caller closes. None if the broker has no listener for brokers."""
+        for endpoint in broker.endpoints:
+            if endpoint.name == self._listener:
+                client_id = f"broker-{self._own_id}-{purpose}"
+                return Channel(self._network, self._clock, self._loop, endpoint.host, endpoint.port, client_id)
+        return None
+
+    def channel(self, broker_id: int, purpose: str) -> Channel | None:
+        """The channel to a live broker for this purpose, shared by all who ask. None if it is not known."""
+        key = broker_id, purpose
+        channel = self._channels.get(key)
+        broker = self._cluster.brokers.get(broker_id)
+        if channel is not None:
+            address = channel.host, channel.port
+            if broker is not None and any((each.host, each.port) == address for each in broker.endpoints):
+                return channel
+            del self._channels[key]
+            channel.close()
+        if broker is None:
+            return None
+        channel = self.open(broker, purpose)
+        if channel is not None:
+            self._channels[key] = channel
+        return channel
+
+    async def ask_controller(
+        self, key: ApiKey, message: Message, version: int, response_type: type[R], timeout_ms: int
+    ) -> R:
+        """The controller's answer. ChannelError if there is no controller that answers within that time.
+
+        The request may then have been carried out all the same.
+        """
+        end = self._clock.monotonic() + timeout_ms / 1000
+        reason = "there is no controller"
+        while (left_ms := int((end - self._clock.monotonic()) * 1000)) > 0:
+            try:
+                answer = await self._ask(self._cluster.controller_id, key, message, version, response_type, left_ms)
+                if getattr(answer, "error_code", 0) not in _ASK_AGAIN:
+                    return answer
+                reason = "nobody says that it is the controller"
+            except ChannelError as error:
+                reason = str(error)
+            await self._pause(min(_RETRY_MS, left_ms))
+        raise ChannelError(f"{key.api_name} to the controller: {reason}")
+
+    async def _ask(
+        self, controller_id: int, key: ApiKey, message: Message, version: int, response_type: type[R], timeout_ms: int
+    ) -> R:
+        if controller_id == self._own_id:
+            answer = await self._serve_locally(key, message)
+            assert isinstance(answer, response_type)
+            return answer
+        channel = self.channel(controller_id, "to-controller")
+        if channel is None:
+            raise ChannelError("there is no controller")
+        return await channel.request(key, message, version, response_type, timeout_ms)
+
+    async def _pause(self, ms: int) -> None:
+        waited = self._loop.create_future()
+        self._clock.call_later(ms / 1000, lambda: None if waited.done() else waited.set_result(None))
+        self._pausing += 1
+        try:
+            await waited
+        finally:
+            self._pausing -= 1
+
+    @property
+    def is_looking_for_controller(self) -> bool:
+        """Whether something waits until the controller is asked again."""
+        return self._pausing > 0
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
+
+class PeersForPurpose:
+    """The other brokers, by channels that are used for one purpose only."""
+
+    def __init__(self, peers: Peers, purpose: str) -> None:
+        self._peers = peers
+        self._purpose = purpose
+
+    def channel(self, broker_id: int) -> Channel | None:
+        return self._peers.channel(broker_id, self._purpose)

@@ -1,0 +1,1 @@
+"""The cluster as this broker was told that it looks."""

@@ -1,0 +1,136 @@
+"""Work that is as long as a request makes it, done in pieces: no turn of the loop is long because of it.
+
+What is done in pieces is a generator that yields after each small step, and returns its result. Whoever has more to do
+than fits into its first piece goes on in the next turns, in which all who are under way share a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from time import perf_counter
+from typing import Final, TypeVar
+
+import structlog
+
+log = structlog.get_logger()
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+# A request that is done within its first piece is answered in the turn in which it came.
+_SECONDS_PER_PIECE: Final = 0.001
+_SECONDS_PER_TURN: Final = 0.005
+
+
+class Pieces:
+    """All work of a loop that is done in pieces."""
+
+    def __init__(self) -> None:
+        self._under_way: deque[Steps[None]] = deque()
+        self._scheduled = False
+
+    @property
+    def are_under_way(self) -> bool:
+        return bool(self._under_way)
+
+    def begin(self, steps: Steps[None]) -> None:
+        """Do a first piece now, and the rest in turns to come. Failures are the business of `steps`."""
+        if not _piece(steps):
+            self._go_on_with(steps)
+
+    async def result(self, steps: Steps[T]) -> T:
+        """The result of `steps`, for a coroutine that can wait for it."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.begin(_told(steps, done))
+        return await done
+
+    def stop(self) -> None:
+        for steps in self._under_way:
+            steps.close()
+        self._under_way.clear()
+
+    def _go_on_with(self, steps: Steps[None]) -> None:
+        self._under_way.append(steps)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        end = perf_counter() + _SECONDS_PER_TURN
+        while self._under_way:
+            steps = self._under_way.popleft()
+            if not _piece(steps):
+                self._go_on_with(steps)  # behind the others
+            if perf_counter() >= end:
+                break
+        if self._under_way:
+            self._schedule()
+
+
+def _piece(steps: Steps[None]) -> bool:
+    """Do as many steps as fit into a piece; whether that was the last one."""
+    end = perf_counter() + _SECONDS_PER_PIECE
+    try:
+        for _ in steps:
+            if perf_counter() >= end:
+                return False
+    except Exception:
+        log.exception("work in pieces failed")
+    return True
+
+
+def _told(steps: Steps[T], done: asyncio.Future[T]) -> Steps[None]:
+    """Do the steps, unless nobody waits for them any more, and tell what came of them."""
+    try:
+        while not done.cancelled():
+            try:
+                next(steps)
+            except StopIteration as end:
+                done.set_result(end.value)
+                return
+            yield
+    except Exception as error:
+        done.set_exception(error)
+
+
+def once(work: Callable[[Key], T]) -> Callable[[Key], T]:
+    """Does the work once for each key, and gives the same result again. It lives as long as its request."""
+    results: dict[Key, T] = {}
+
+    def result(key: Key) -> T:
+        if key not in results:
+            results[key] = work(key)
+        return results[key]
+
+    return result
+
+
+def parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+async def spread(items: Iterable[T]) -> AsyncIterator[T]:
+    """The items, for a coroutine that has something to do with each: when a piece is done, others have their turn."""
+    end = perf_counter() + _SECONDS_PER_PIECE
+    for item in items:
+        yield item
+        if perf_counter() >= end:
+            await asyncio.sleep(0)
+            end = perf_counter() + _SECONDS_PER_PIECE
+
+
+def each(work: Callable[[Item], T], items: Iterable[Item]) -> Steps[list[T]]:
+    """A step for each of the items."""
+    results: list[T] = []
+    for item in items:
+        results.append(work(item))
+        yield
+    return results

@@ -1,0 +1,43 @@
+"""The commands that talk to a broker know only the protocol, and do not slow down the start of a broker."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def imported_by(module):
+    program = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "command", ["topics", "groups", "configs", "users", "acls", "cluster", "produce", "consume", "conformance"]
+)
+def test_a_client_has_nothing_of_a_broker(command):
+    modules = imported_by(f"barnabas.command.{command}")
+    assert not [name for name in modules if name.startswith("barnabas.storage")]
+    assert not [name for name in modules if name.startswith("barnabas.broker")]
+
+
+@pytest.mark.parametrize("module", ["barnabas.command", "barnabas.command.serve"])
+def test_a_broker_has_nothing_of_a_client(module):
+    assert not [name for name in imported_by(module) if name.startswith("barnabas.client")]
+
+
+def test_a_broker_starts_without_rich_which_others_may_still_import():
+    pytest.importorskip("rich")
+    program = """
+        import contextlib, sys
+        from barnabas.command import main
+        with contextlib.suppress(SystemExit):
+            main(["serve", "--version-that-is-none"])
+        print(*sys.modules)
+        import rich
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert "structlog" in modules
+    assert "rich" not in modules

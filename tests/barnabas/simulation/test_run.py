@@ -1,0 +1,111 @@
+"""Whole runs: the same seed gives the same run, nothing is found in a broker that keeps its promises, and a broker that
+breaks one is caught."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+
+from barnabas.simulation.__main__ import main
+from barnabas.simulation.disk import Mount
+from barnabas.simulation.loop import ProcessLoop
+from barnabas.simulation.plan import Fault, Plan, draw
+from barnabas.simulation.run import run
+from barnabas.simulation.shrink import shrink
+from barnabas.simulation.story import tell
+from barnabas.simulation.world import World
+
+_PROGRAM = """
+import sys
+from barnabas.simulation.plan import draw
+from barnabas.simulation.run import run
+for seed, brokers in ((1, 1), (2, 3), (3, 4), (4, 5), (5, 3)):
+    print(run(draw(seed, brokers=brokers, seconds=12)).digest)
+"""
+
+
+def _digests(hash_seed):
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_the_same_seed_gives_the_same_run_to_the_byte():
+    first, second = _digests("1"), _digests("2")
+    assert len(set(first)) == 5
+    assert first == second
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_single_broker_keeps_its_promises(seed):
+    result = run(draw(seed, brokers=1, seconds=30))
+    assert not result.findings, "\n".join(tell(result))
+    assert result.history.sends
+    assert result.history.polls
+
+
+def test_a_plan_survives_being_written_down():
+    plan = draw(5)
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_broker_that_does_not_sync_is_caught_and_its_story_shrinks():
+    with mock.patch.object(Mount, "fsync"):
+        for seed in range(1, 100):
+            plan = draw(seed, brokers=1, seconds=30)
+            if any(fault.kind == "power" for fault in plan.faults):
+                result = run(plan)
+                if result.findings:
+                    break
+        else:
+            pytest.fail("nothing was found")
+        shorter = shrink(result, lambda text: None, most_runs=15)
+    assert shorter.promise == result.promise
+    assert len(shorter.plan.faults) <= len(result.plan.faults)
+    story = "\n".join(tell(shorter))
+    assert "loses power" in story
+    assert f"BROKEN: {result.promise}" in story
+
+
+def test_a_run_can_be_drawn(tmp_path):
+    page = tmp_path / "run.html"
+    main(["--seed", "2", "--brokers", "1", "--seconds", "10", "--html", str(page), "--save", str(tmp_path / "plan")])
+    text = page.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "broker 1" in text
+    assert "t0-0" in text
+    assert main(["--plan", str(tmp_path / "plan")]) == 0
+
+
+def test_the_last_words_of_dead_processes_count_for_nothing():
+    async def work(world):
+        try:
+            await asyncio.sleep(100)
+        finally:
+            world.found("nobody speaks when all is over", "somebody does")
+
+    with World(1) as world:
+        world.process("p").create_task(work(world))
+        world.run(1)
+        digest = world.trace.digest
+    assert not world.findings
+    assert world.trace.digest == digest
+
+
+def test_runs_leave_nothing_behind():
+    """Thousands of them fit into one process: neither descriptors nor dead processes stay."""
+    plan = replace(draw(3, seconds=6), faults=(Fault(3.0, "kill", 1, 0.5), Fault(4.5, "power", 2, 0.5)))
+
+    def left() -> list[object]:
+        return [each for each in gc.get_objects() if isinstance(each, ProcessLoop)]
+
+    run(plan)  # whatever is made once is there now
+    descriptors, loops = len(os.listdir("/proc/self/fd")), len(left())  # of other tests
+    run(plan)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(left()) <= loops

@@ -1,0 +1,74 @@
+"""Requests with very many elements: other clients are answered meanwhile, and every element gets its answer."""
+
+import asyncio
+
+import pytest
+
+from barnabas.broker.server import pieces
+from barnabas.client.requests import admin, data, groups, lookup, transactions
+from barnabas.protocol.api import ApiKey, request_type
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from tests.broker.server.harness import connected, frame
+from tests.support.running_broker import create_topic, running
+
+MANY = 3000
+NAMES = [f"name-{number}" for number in range(MANY)]
+PARTS = [(name, 0) for name in NAMES]
+
+LONG = {
+    ApiKey.METADATA: lookup.metadata(NAMES),
+    ApiKey.FIND_COORDINATOR: lookup.find_coordinator(6, *NAMES),
+    ApiKey.DESCRIBE_GROUPS: DescribeGroupsRequest(groups=NAMES),
+    ApiKey.DELETE_GROUPS: groups.delete_groups(*NAMES),
+    ApiKey.LEAVE_GROUP: groups.leave_group(5, "g", *NAMES),
+    ApiKey.OFFSET_FETCH: groups.offset_fetch(9, {"g": [(name, [0]) for name in NAMES]}),
+    ApiKey.OFFSET_COMMIT: groups.offset_commit("g", *[("t", index, 0) for index in range(MANY)]),
+    ApiKey.OFFSET_DELETE: groups.offset_delete("g", *PARTS),
+    ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsRequest(transactional_ids=NAMES),
+    ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn(3, "tx", 0, 0, *PARTS),
+    ApiKey.TXN_OFFSET_COMMIT: transactions.txn_offset_commit("tx", "g", 0, 0, *[(name, 0, 0) for name in NAMES]),
+    ApiKey.WRITE_TXN_MARKERS: transactions.write_txn_markers(0, 0, *PARTS),
+    ApiKey.LIST_OFFSETS: data.list_offsets(*[(name, 0, -1) for name in NAMES]),
+    ApiKey.FETCH: data.fetch(*[(name, 0, 0) for name in NAMES]),
+    ApiKey.CREATE_TOPICS: admin.create_topics(*map(admin.new_topic, [*NAMES, *NAMES])),
+    ApiKey.DELETE_TOPICS: admin.delete_topics(*NAMES),
+    ApiKey.CREATE_PARTITIONS: admin.create_partitions(*[(name, 3) for name in NAMES]),
+    ApiKey.DELETE_RECORDS: admin.delete_records(*[(name, 0, 0) for name in NAMES]),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: admin.describe_topic_partitions(*NAMES),
+    ApiKey.DESCRIBE_LOG_DIRS: admin.describe_log_dirs(*[(name, [0]) for name in NAMES]),
+    ApiKey.DESCRIBE_PRODUCERS: admin.describe_producers(*[(name, [0]) for name in NAMES]),
+    ApiKey.ELECT_LEADERS: admin.elect_leaders(*[(name, [0]) for name in NAMES]),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: admin.alter_partition_reassignments(*[(name, 0, [0]) for name in NAMES]),
+}
+BY_NAME = {ApiKey.OFFSET_FETCH: 9, ApiKey.OFFSET_COMMIT: 9, ApiKey.FETCH: 12, ApiKey.ADD_PARTITIONS_TO_TXN: 3}
+
+
+def version_of(key):
+    return BY_NAME.get(key, request_type(key).versions.highest)
+
+
+@pytest.fixture
+async def broker(tmp_path):
+    few = {"transaction_state_log_num_partitions": 1, "offsets_topic_num_partitions": 1}
+    async with running(tmp_path, auto_create_topics_enable=False, **few) as broker:
+        await create_topic(broker, "t")
+        await broker.groups.ensure_topic()
+        await broker.transactions.ensure_topic()
+        yield broker
+
+
+@pytest.mark.parametrize("key", LONG, ids=lambda key: key.api_name)
+async def test_others_are_answered_meanwhile(broker, key, monkeypatch):
+    monkeypatch.setattr(pieces, "_SECONDS_PER_PIECE", 0)  # a step at a time, however fast this machine is
+    monkeypatch.setattr(pieces, "_SECONDS_PER_TURN", 0)
+    async with connected(broker.server) as client, connected(broker.server) as other:
+        client.send(frame(key, LONG[key], version_of(key)))
+        answer = asyncio.ensure_future(client.answer(key, version_of(key)))
+        answered = 0
+        while not answer.done():
+            await other.ask(ApiKey.API_VERSIONS, ApiVersionsRequest())
+            answered += 1
+    await answer
+    assert answered > 5

@@ -1,0 +1,124 @@
+"""What the broker as a whole does about settings that have no effect, about stored ones that are wrong, and about a
+registry that is lost while it starts."""
+
+import asyncio
+
+import structlog.testing
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import SystemClock
+from barnabas.broker.config import BrokerConfig, Operation, OperationKind, alter_broker_config, alter_topic_config
+from barnabas.broker.controller.znodes import broker_config_path, write_configs
+from barnabas.broker.network import Network
+from barnabas.broker.registry.errors import SessionExpired
+from barnabas.broker.registry.session import Session
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.broker.registry.memory import MemoryRegistry
+from tests.broker.server.harness import connected
+from tests.support.running_broker import create_topic, running
+
+
+def warnings(logs: list[dict[str, str]]) -> list[tuple[str, str | None]]:
+    return [(entry["settings"], entry.get("topic")) for entry in logs if "settings" in entry]
+
+
+async def alter_broker(broker, name: str, value: str) -> None:
+    operations = [Operation(OperationKind.SET, name, value)]
+    await broker.config_follower.alter_broker(
+        None, lambda present: alter_broker_config(present, operations, broker.config, cluster_wide=True)
+    )
+
+
+async def alter_topic(broker, topic: str, name: str, value: str) -> None:
+    operations = [Operation(OperationKind.SET, name, value)]
+    await broker.config_follower.alter_topic(
+        topic, lambda present: alter_topic_config(present, operations, broker.config)
+    )
+
+
+async def test_a_setting_without_effect_is_warned_about_once_when_it_is_altered(tmp_path):
+    async with running(tmp_path) as broker:
+        with structlog.testing.capture_logs() as logs:
+            await alter_broker(broker, "num.replica.fetchers", "2")
+            await alter_broker(broker, "num.replica.fetchers", "3")
+            await alter_broker(broker, "num.io.threads", "3")
+            await alter_broker(broker, "message.max.bytes", "3000")
+        assert warnings(logs) == [("num.replica.fetchers", None), ("num.io.threads", None)]
+    with structlog.testing.capture_logs() as logs:
+        async with running(tmp_path):
+            pass
+    assert warnings(logs) == [("num.replica.fetchers, num.io.threads", None)]
+
+
+async def test_what_the_file_says_is_not_warned_about_again(tmp_path):
+    with structlog.testing.capture_logs() as logs:
+        async with running(tmp_path, num_replica_fetchers=2) as broker:
+            await alter_broker(broker, "num.replica.fetchers", "3")
+    assert warnings(logs) == []
+
+
+async def test_a_topic_setting_without_effect_is_warned_about_once(tmp_path):
+    async with running(tmp_path) as broker:
+        with structlog.testing.capture_logs() as logs:
+            await create_topic(broker, "one", preallocate="true", retention_ms=5)
+            await create_topic(broker, "two", preallocate="true")
+            await create_topic(broker, "three", preallocate="false")
+            await alter_topic(broker, "three", "local.retention.ms", "7")
+        assert warnings(logs) == [("preallocate", "one"), ("local.retention.ms", "three")]
+    with structlog.testing.capture_logs() as logs:
+        async with running(tmp_path):
+            pass
+    assert sorted(names for names, _ in warnings(logs)) == ["local.retention.ms", "preallocate"]
+
+
+async def test_a_stored_value_that_would_lock_everybody_out_is_left_out_with_a_warning(tmp_path):
+    async with running(tmp_path) as broker:
+        for whose, configs in (None, {"max.connections": "0", "message.max.bytes": "3000"}), (0, {"bogus": "1"}):
+            await broker.registry.create(broker_config_path(whose), write_configs(configs))
+    with structlog.testing.capture_logs() as logs:
+        async with running(tmp_path) as broker, connected(broker.server) as client:
+            await client.ask(ApiKey.METADATA, MetadataRequest(topics=[]), 12)
+            assert broker.config.message_max_bytes == 3000
+    problems = [entry["problem"] for entry in logs if entry["event"] == "an altered setting is left out"]
+    assert [problem.partition(" ")[0] for problem in problems] == ["max.connections", "bogus"]
+
+
+class LosesItsSession(Session):
+    """While its broker registers, once."""
+
+    lost = False
+
+    async def multi(self, operations):
+        if not LosesItsSession.lost and any(each.path.startswith("/brokers/ids/") for each in operations):
+            LosesItsSession.lost = True
+            raise SessionExpired("the session has expired")
+        await super().multi(operations)
+
+
+async def test_a_start_rides_out_that_zookeeper_is_lost_meanwhile(tmp_path):
+    """And it does not forget that the run before ended in a crash, of which the cluster has not heard yet."""
+    loop = asyncio.get_running_loop()
+    tree = MemoryRegistry()
+    settings = {
+        "zookeeper.connect": "localhost:2181",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(tmp_path),
+    }
+
+    async def open_session():
+        return LosesItsSession(tree)
+
+    def broker():
+        return Broker(BrokerConfig(settings), open_session, Network(loop), clock=SystemClock(loop), loop=loop)
+
+    LosesItsSession.lost = True
+    first = broker()
+    await first.start()
+    await first.kill()
+    LosesItsSession.lost = False
+    second = broker()
+    await second.start()
+    assert LosesItsSession.lost
+    assert not second.replicas.directory.was_clean
+    await second.stop()

@@ -1,0 +1,1 @@
+"""A fuzzer that knows the protocol. It attacks a broker while another client checks that others are not affected."""

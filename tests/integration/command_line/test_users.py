@@ -1,0 +1,47 @@
+"""`barnabas users`, at Barnabas and at Apache Kafka."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.apache_kafka import ApacheKafka
+
+
+def barnabas(address, *arguments, input=None):
+    command = [sys.executable, "-m", "barnabas", "users", *arguments, "-b", address]
+    return subprocess.run(command, input=input, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.java)])
+def address(request, shared_broker):
+    if request.param == "barnabas":
+        yield shared_broker.bootstrap_servers
+        return
+    with ApacheKafka() as kafka:
+        yield f"127.0.0.1:{kafka.port}"
+
+
+def test_users_are_added_listed_and_deleted(address):
+    assert barnabas(address, "set", "jane doe", input="a password\n").returncode == 0
+    assert (
+        barnabas(address, "set", "bob", "--mechanism", "SCRAM-SHA-512", "--iterations", "8192", input="x\n").returncode
+        == 0
+    )
+    lines = [line.split() for line in barnabas(address, "list").stdout.splitlines()]
+    assert lines == [
+        ["USER", "MECHANISMS", "ITERATIONS"],
+        ["bob", "SCRAM-SHA-512", "8192"],
+        ["jane", "doe", "SCRAM-SHA-256,SCRAM-SHA-512", "4096,4096"],
+    ]
+    assert barnabas(address, "delete", "bob", "jane doe").returncode == 0
+    gone = barnabas(address, "delete", "bob")
+    assert gone.returncode == 1
+    assert "user 'bob'" in gone.stderr
+    assert "does not exist" in gone.stderr
+
+
+def test_an_empty_password_is_refused(shared_broker):
+    done = barnabas(shared_broker.bootstrap_servers, "set", "alice", input="\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the password is empty" in done.stderr

@@ -1,0 +1,36 @@
+"""What the tests need of Java, made ready while the workers of a whole run still collect their tests.
+
+The first run on a machine downloads Apache Kafka (two versions) and Spark's connector, and makes archives of classes.
+Tests that need one of them before it is there wait for it (`tests/support/cache.py`).
+"""
+
+from threading import Thread
+
+from barnabas.pipeline.errors import PipelineError
+from tests.support import apache_kafka, zookeeper
+from tests.support.apache_kafka import JavaError, JavaUnavailableError
+
+
+def begin() -> None:
+    Thread(target=prepare, daemon=True).start()
+
+
+def prepare() -> None:
+    """Nothing to say if something is missing: the tests that need it say so."""
+    try:
+        apache_kafka.java()
+        apache_kafka.libraries()
+        apache_kafka.class_archive()
+        _prepare_spark()
+        apache_kafka.libraries(zookeeper.KAFKA)
+        apache_kafka.libraries(apache_kafka.STREAMS)
+    except (ImportError, JavaError, JavaUnavailableError, PipelineError):
+        return
+
+
+def _prepare_spark() -> None:
+    from barnabas.pipeline.connector import default_packages, jars
+    from tests.support import quick_spark
+
+    jars(default_packages())
+    quick_spark.class_archive()
