@@ -18,6 +18,7 @@ from tests.support.batches import batch
 from tests.support.broker_process import BrokerProcess
 from tests.support.group_side import GroupSide
 from tests.support.group_versions import version_at
+from tests.support.kafka_python import wait_for_topic
 from tests.support.manual_clock import ManualClock
 from tests.support.running_broker import running
 
@@ -121,6 +122,7 @@ class KafkaPython(Reader):
         consumer = kafka.KafkaConsumer(
             "t", bootstrap_servers=self.bootstrap, group_id="readers", auto_offset_reset="earliest"
         )
+        wait_for_topic(consumer, "t", self.stop)
         while not self.stop.is_set():
             for records in consumer.poll(100).values():
                 for record in records:
@@ -158,9 +160,11 @@ def test_members_carry_on_after_a_kill(tmp_path, library):
         side.topic("t")
         read = queue.Queue()
         readers = [library(broker.bootstrap, read) for _ in range(2)]
+        started = []
         try:
             for reader in readers:
                 reader.start()
+                started.append(reader)
                 assert reader.assigned.wait(60)
             expect(read, write(side, "before"))
             side.close()
@@ -170,9 +174,9 @@ def test_members_carry_on_after_a_kill(tmp_path, library):
             expect(read, write(side, "after"))
             side.close()
         finally:
-            for reader in readers:
+            for reader in started:
                 reader.stop.set()
-            for reader in readers:
+            for reader in started:
                 reader.join()
         assert [reader.errors for reader in readers] == [[], []]
 

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from tests.support.polling import pause
+from tests.support.kafka_python import wait_for_topic
 
 HEARTBEAT_MS = 100  # how soon a member hears of a rebalance
 
@@ -45,11 +45,8 @@ class Members:
             # taken for dead.
             enable_auto_commit=False,
         )
-        # Apache Kafka answers CreateTopics before the topic can be seen. A member that joins before that is assigned
-        # nothing, and need not join again when it finds the topic (kafka-python 3.0.12 was seen not to for a minute).
-        while not consumer.partitions_for_topic(self.topic) and not self._stop.is_set():
-            pause()
         consumer.subscribe([self.topic], listener=Listener(self._told))
+        wait_for_topic(consumer, self.topic, self._stop)
         while not self._stop.is_set():
             for records in consumer.poll(100).values():
                 for record in records:

@@ -127,6 +127,8 @@ def run_kafka_python(job: Job) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.structs import OffsetAndMetadata
 
+    from tests.support.kafka_python import wait_for_topic
+
     consumer = KafkaConsumer(
         job.source,
         bootstrap_servers=job.bootstrap,
@@ -139,6 +141,7 @@ def run_kafka_python(job: Job) -> None:
         max_poll_records=AT_ONCE,
         fetch_max_wait_ms=50,
     )
+    wait_for_topic(consumer, job.source)
     producer = KafkaProducer(
         bootstrap_servers=job.bootstrap,
         transactional_id=job.transactional_id,

@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.clients.groups import partitions_of
 from tests.integration.clients.interface import ProducerRecord, wait_until
+from tests.support.kafka_python import wait_for_topic
 
 DAYS = 86_400
 PATIENCE = 90
@@ -52,6 +53,7 @@ def test_a_rebalance_does_not_wait_longer_than_its_timeout_for_a_member_that_han
         **{name.replace(".", "_"): value for name, value in settings.items()},
     )
     try:
+        wait_for_topic(hanging, "t")
         wait_until(lambda: hanging.poll(timeout_ms=100) is not None and bool(hanging.assignment()), "the first member")
         joined = group.join(client, "t", settings=settings)
         group.poll_until(lambda: broker.state["groups"]["group"]["state"] == "PreparingRebalance", "a rebalance")

@@ -19,6 +19,7 @@ from tests.integration.cluster.torture.seat import (
     TRANSACTION_TIMEOUT_MS,
     Seat,
 )
+from tests.support.kafka_python import wait_for_topic
 
 COMMON = {"reconnect_backoff_max_ms": 500, "metadata_max_age_ms": 5000}
 
@@ -105,6 +106,7 @@ def consume(seat: Seat) -> None:
 
     consumer.subscribe([seat.task.topic], listener=Listener())
     try:
+        wait_for_topic(consumer, seat.task.topic)
         while seat.goes_on:
             ends = {}
             for partition, records in consumer.poll(timeout_ms=200).items():
