@@ -136,6 +136,27 @@ class History:
             found[self.groups[event.who]].add(event.value)
         return found
 
+    def latecomers(self, logs: Logs) -> set[str]:
+        """What idempotent producers sent before the first record that a log has of them, and what came after it.
+
+        A log that knows nothing of a producer takes any sequence number, in Kafka as well (KIP-360). While the first
+        batches wait in vain at a former leader, later ones may reach the new leader. The first are refused from then
+        on, and come under a new epoch of the producer: nothing is lost, but the order is.
+        """
+        offsets = {(partition, value): offset for partition, log in logs.items() for offset, value in log.items()}
+        sent = [each for each in self.sends.values() if self.kinds[each.who] is Kind.IDEMPOTENT]
+        first: dict[tuple[str, int], Event] = {}
+        for each in sorted(sent, key=lambda each: offsets.get((each.partition, each.value), -1)):
+            if (each.partition, each.value) in offsets:
+                first.setdefault((each.who, each.partition), each)
+        late = set()
+        for each in sent:
+            known = first.get((each.who, each.partition))
+            answer = self.acknowledged.get(each.value)
+            if known is not None and each.at < known.at and (answer is None or answer.at > known.at):
+                late.add(each.value)
+        return late
+
     def described(self, value: str) -> str:
         """A value with what is known about it, for a person."""
         sent = self.sends.get(value)
@@ -220,8 +241,9 @@ class _Checker:
 
     def _check_order_of_sends(self) -> None:
         last: dict[tuple[str, int], tuple[int, str]] = {}
+        late = self._history.latecomers(self._everything)
         for value, sent in self._history.sends.items():  # in the order of time
-            if value not in self._places or self._history.kinds[sent.who] is Kind.PLAIN:
+            if value not in self._places or value in late or self._history.kinds[sent.who] is Kind.PLAIN:
                 continue
             offset = self._places[value][0][1]
             before = last.get((sent.who, sent.partition))

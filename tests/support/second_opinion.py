@@ -28,6 +28,7 @@ def as_simulated(history: History, committed: Logs, acks: int) -> Any:
 
     made = simulated.History(final={("", p): tuple(sorted(log.items())) for p, log in committed.items()})
     transactions: dict[str, Any] = {}
+    late = history.latecomers(committed)
     for value, sent in history.sends.items():
         kind, answer = history.kinds[sent.who], history.acknowledged.get(value)
         transaction = None
@@ -47,6 +48,7 @@ def as_simulated(history: History, committed: Logs, acks: int) -> Any:
                 began=sent.at,
                 acks=acks if kind is Kind.PLAIN else -1,
                 idempotent=kind is not Kind.PLAIN,
+                incarnation=int(value in late),
                 transaction=transaction,
                 ended=answer.at if answer else 0.0,
                 outcome=simulated.Outcome.OK if answer else simulated.Outcome.UNKNOWN,

@@ -190,6 +190,29 @@ def test_records_in_another_order_than_they_were_sent_in(story: Story, who: str,
     assert story.problems({0: "b", 1: "a"}) == expected
 
 
+def test_the_first_records_of_an_idempotent_producer_are_overtaken(story: Story) -> None:
+    """They were still on their way to a former leader when the new one heard of the producer for the first time."""
+    story.send("a")
+    story.send("b")
+    story.send("c", 0)
+    story.send("d", 1)
+    for value, offset in (("a", 2), ("b", 3)):
+        story.note("idempotent", What.SENT, value=value, offset=offset)
+    log = {0: "c", 1: "d", 2: "a", 3: "b"}
+    assert story.problems(log) == []
+    assert second_opinion(History(story.events), {0: log}) == []
+
+
+def test_later_records_of_an_idempotent_producer_are_not_overtaken(story: Story) -> None:
+    story.send("a", 0)
+    story.send("b")
+    story.send("c", 1)
+    story.note("idempotent", What.SENT, value="b", offset=2)
+    log = {0: "a", 1: "c", 2: "b"}
+    assert story.problems(log) == [Problem.SEND]
+    assert len(second_opinion(History(story.events), {0: log})) == 1
+
+
 @pytest.mark.skipif(importlib.util.find_spec("barnabas.simulation") is None, reason="there is no simulation yet")
 def test_the_simulations_checker_finds_the_same(story: Story) -> None:
     story.send("a", 0)

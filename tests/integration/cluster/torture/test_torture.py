@@ -36,10 +36,11 @@ def test_nothing_is_lost_doubled_or_torn(tmp_path: Path, capsys: pytest.CaptureF
             found = torture.reckon()
             differing = torture.replicas_that_differ()
         finally:
-            with capsys.disabled():
-                print("\n".join([*torture.faults.story, torture.summary(), *map(str, found)]))
-                for each in torture.clients:
-                    print(f"--- {each.task.library} said last:\n{each.last_words()}")
+            last = [f"--- {each.task.library} said last:\n{each.last_words()}" for each in torture.clients]
+            account = "\n".join([*torture.faults.story, torture.summary(), *map(str, found), *last])
+            print(account)  # for the report of a failure
+            with capsys.disabled():  # for those who watch; a worker of xdist shows nothing
+                print(account)
         assert found == []
         assert torture.second_opinion == []
         assert differing == []
