@@ -10,6 +10,7 @@ would have to repair itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import faulthandler
 import os
 import signal
@@ -36,20 +37,20 @@ class Job:
     source: str
     target: str
     transactional_id: str
-    _is_over: bool = field(default=False, init=False)
+    is_over: bool = field(default=False, init=False)
     _last_sign: float = field(default_factory=time.monotonic, init=False)
 
     def __post_init__(self) -> None:
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def finish(self, *_: object) -> None:
-        self._is_over = True
+        self.is_over = True
 
     @property
     def goes_on(self) -> bool:
         """Called once per iteration of a loop, as a sign of life."""
         self._last_sign = time.monotonic()
-        return not self._is_over
+        return not self.is_over
 
     def _watch(self) -> None:
         """End a worker that hangs, as a supervisor would.
@@ -239,10 +240,10 @@ class AioKafkaLoop:
         self._stopping = [asyncio.ensure_future(producer.stop()) for producer in old.values()]
 
     async def _turn(self) -> None:
-        try:
-            await asyncio.wait_for(self._is_ready.wait(), 1)
-        except TimeoutError:
-            return
+        # Waiting is not a sign of life: aiokafka may wait for ever for an assignment or for a producer to begin.
+        while not self._is_ready.is_set() and not self._job.is_over:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_ready.wait(), 1)
         if self._failed is not None:
             raise self._failed
         before, producers = self._assignments, dict(self._producers)
