@@ -19,6 +19,7 @@ from barnabas.broker.apis import SERVED_DIRECTLY, served_by
 from barnabas.broker.clock import Clock
 from barnabas.broker.cluster.deletions import deletions, strike_off
 from barnabas.broker.cluster.election import Elected, Election
+from barnabas.broker.cluster.log_dir_events import note_log_dir_event
 from barnabas.broker.cluster.membership import Membership
 from barnabas.broker.cluster.registration import RegistrationRefused
 from barnabas.broker.cluster.term import MIRRORED, Term, World
@@ -75,6 +76,8 @@ OpenRegistry = Callable[[], Awaitable[Registry]]
 _WORKER_THREADS: Final = 4
 # How long a broker that stops waits until others lead what it leads.
 _HAND_OVER_MS: Final = 5000
+# How soon it is noted again that the disk fails or works, if the registry could not be reached.
+_NOTE_AGAIN_SECONDS: Final = 1.0
 # How long a start waits for the controller's first words. Without them, clients find out nothing here.
 _SECONDS_TO_BE_TOLD: Final = 10.0
 
@@ -314,6 +317,7 @@ class Broker:
             is_alive=lambda broker_id: broker_id in self.cluster.brokers,
             open_channel=self._channel_to_leader,
             ask_controller=self.peers.ask_controller,
+            on_disk=lambda: self.spawn(self._note_disk()),
         )
         self._on_deleted(*deletions(self.registry))
         self.server.append = self._append
@@ -509,6 +513,15 @@ class Broker:
         deleted, self._deleted = self._deleted, {}
         with suppress(RegistryUnavailable, SessionExpired):  # the next start finds it out again
             await strike_off(self.membership.registry, self.config.node_id, deleted)
+
+    async def _note_disk(self) -> None:
+        """Have the controller look at which partitions this broker can write to."""
+        try:
+            await note_log_dir_event(self.membership.registry, self.config.node_id)
+        except SessionExpired:
+            pass  # the controller looks anyway when this broker has registered again
+        except RegistryUnavailable:
+            self.clock.call_later(_NOTE_AGAIN_SECONDS, lambda: self.spawn(self._note_disk()))
 
     def _log_config_of(self, topic: str) -> LogConfig:
         return log_config(TopicConfig.stored(self.config_follower.topic_configs(topic), self.config))

@@ -73,7 +73,7 @@ def _prepare(log: Log, header: BatchHeader, now_ms: int) -> None:
         if header.partition_leader_epoch > log.leader_epochs.latest_epoch:
             log.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
     except OSError as error:
-        raise LogFailure(f"{log.topic_partition}: {error}") from None
+        raise log.disk_failure(error) from None
 
 
 def _fits(log: Log, header: BatchHeader, gathered: int, now_ms: int) -> bool:

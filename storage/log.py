@@ -12,7 +12,7 @@ and may run elsewhere (barnabas.storage.flush). The current time is always passe
 import os
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from barnabas.protocol.records.batch import (
@@ -91,6 +91,8 @@ class Log:
         self.high_watermark = high_watermark
         # Who may begin a transaction; None if that is not checked.
         self.admissions: Admissions | None = None
+        # Told why, when the disk does not take a write.
+        self.on_disk_failure: Callable[[str], None] | None = None
         # The log is compacted up to here. None: it never was.
         self.first_dirty_offset: int | None = None
         self.last_flush_ms = 0
@@ -133,6 +135,12 @@ class Log:
     def fail(self, error: Exception) -> None:
         """Accept no more records, because the files may differ from the log's state. A restart reads them again."""
         self._failure = LogFailure(f"{self.topic_partition}: {type(error).__name__}: {error}")
+
+    def disk_failure(self, error: OSError) -> LogFailure:
+        """What those get whose write the disk did not take."""
+        if self.on_disk_failure is not None:
+            self.on_disk_failure(str(error))
+        return LogFailure(f"{self.topic_partition}: {error}")
 
     def raise_if_failed(self) -> None:
         if self._failure is not None:
@@ -236,7 +244,7 @@ class Log:
             except (RecordsError, StorageError) as error:
                 results.append(error)
             except OSError as error:
-                results.append(LogFailure(f"{self.topic_partition}: {error}"))
+                results.append(self.disk_failure(error))
         write.finish(results)
         return results
 

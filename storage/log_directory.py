@@ -26,6 +26,7 @@ from barnabas.storage.checkpoints import (
 )
 from barnabas.storage.config import LogConfig
 from barnabas.storage.errors import CorruptFile, DirectoryLocked, LogFailure, WrongDirectory
+from barnabas.storage.file_names import TEMPORARY
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.flush import PendingDeletion, PendingFlush
 from barnabas.storage.log import Log
@@ -43,6 +44,9 @@ from barnabas.storage.properties import CLEAN_SHUTDOWN, MetaProperties, encode_i
 logger = structlog.get_logger(__name__)
 
 LOCK_FILE: Final = ".lock"
+# Written and deleted again, to see whether the disk takes as much as a request brings.
+_TRIAL_FILE: Final = "trial" + TEMPORARY
+_TRIAL_BYTES: Final = 1024 * 1024
 
 _SYNCED_AT_ONCE: Final = 32
 
@@ -191,6 +195,15 @@ class LogDirectory:
             return {}
 
     # -- partitions
+
+    def try_disk(self) -> None:
+        """Write something to the disk, on any thread; OSError if it cannot be written."""
+        path = os.path.join(self.path, _TRIAL_FILE)
+        try:
+            self._file_system.write_file(path, bytes(_TRIAL_BYTES), sync=True)
+        finally:
+            with contextlib.suppress(OSError):
+                self._file_system.unlink(path)
 
     def create_log(self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: LogConfig, now_ms: int) -> Log:
         """Create the log of a new partition, or return the existing one.

@@ -12,7 +12,7 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.protocol.records.control import read_end_transaction_marker
 from barnabas.protocol.records.errors import RecordsError
-from barnabas.storage.errors import LogFailure, StorageError
+from barnabas.storage.errors import StorageError
 from barnabas.storage.filesystem import Buffer
 from barnabas.storage.producer_state import AppendOrigin, ProducerUpdate
 from barnabas.storage.segment import AppendedBatch
@@ -94,7 +94,7 @@ class PendingWrite:
                     log.leader_epochs.assign(self._leader_epoch, log.end_offset)
                 segment.append(self._buffers, self.size, self._batches, log.config.index_interval_bytes)
             except OSError as error:
-                failure = LogFailure(f"{log.topic_partition}: {error}")
+                failure = log.disk_failure(error)
                 for place, result in enumerate(results):
                     if isinstance(result, AppendResult) and result.base_offset >= log.end_offset:
                         results[place] = failure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple, cast
 
@@ -30,6 +30,9 @@ from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from barnabas.protocol.messages.update_metadata import UpdateMetadataRequest
 from barnabas.protocol.schema import Message
 from barnabas.protocol.topic_partition import TopicPartition
+
+OnFailed = Callable[[int, Mapping[TopicPartition, int]], None]
+"""Told of a broker, and of the leader epochs of partitions whose orders it cannot carry out because of its disk."""
 
 
 class _Taking(NamedTuple):
@@ -82,12 +85,15 @@ def _errors(answer: LeaderAndIsrResponse, topic_id: bytes, indexes: Sequence[int
 
 
 class Ordering:
-    def __init__(self, sender: Sender, cluster: ClusterView, lines: OrderLines, listener: str) -> None:
-        """`listener` is the one between brokers."""
+    def __init__(
+        self, sender: Sender, cluster: ClusterView, lines: OrderLines, listener: str, on_failed: OnFailed
+    ) -> None:
+        """`listener` is the one between brokers. `on_failed` is told which partitions a broker cannot write to."""
         self._sender = sender
         self._cluster = cluster
         self._lines = lines
         self._listener = listener
+        self._on_failed = on_failed
         self._told: dict[int, BrokerImage] = {}  # who has a line, and since which registration
         self._everything: dict[int, list[asyncio.Future[Message | None]]] = {}  # answers to what new brokers were told
         self._awaited: list[Taken] = []
@@ -158,6 +164,13 @@ class Ordering:
             known = [broker for broker in brokers.values() if broker not in new]
             self._send_metadata(known, self._about(changed))
 
+    def give_again(self, broker_id: int) -> None:
+        """Give a broker its orders again, to see from its answers what it can carry out now."""
+        broker = self._told.get(broker_id)
+        if broker is not None and broker_id in self._cluster.brokers:
+            leaders, _ = everything_for(broker_id, self._cluster.topics.values(), self._cluster.brokers)
+            self._send_leaders(broker, leaders)
+
     def _introduce_others(self, broker: BrokerImage) -> None:
         """Tell a new broker of those that it may follow. That it is a member itself it hears when it knows the rest."""
         others = {each: image for each, image in self._cluster.brokers.items() if each != broker.broker_id}
@@ -203,9 +216,30 @@ class Ordering:
     ) -> asyncio.Future[Message | None]:
         message = leader_and_isr(self._sender, broker.epoch, orders, self._cluster.brokers, self._listener, kind)
         answer = self._send(broker, ApiKey.LEADER_AND_ISR, message)
+        answer.add_done_callback(lambda done: self._answered(broker.broker_id, orders, done))
         for awaited in self._awaited:
             awaited.add(broker.broker_id, orders, answer)
         return answer
+
+    def _answered(self, broker_id: int, orders: Sequence[LeaderOrder], done: asyncio.Future[Message | None]) -> None:
+        answer = None if done.cancelled() else cast(LeaderAndIsrResponse | None, done.result())
+        if answer is None or answer.error_code:
+            return
+        failed = {
+            (topic.topic_id, partition.partition_index)
+            for topic in answer.topics
+            for partition in topic.partition_errors
+            if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        }
+        if failed:
+            self._on_failed(
+                broker_id,
+                {
+                    TopicPartition(topic.name, partition.partition_index): partition.leader_epoch
+                    for topic, partition, _ in orders
+                    if (topic.topic_id, partition.partition_index) in failed
+                },
+            )
 
     def _send_stops(self, broker: BrokerImage, orders: Sequence[StopOrder]) -> None:
         message = stop_replica(self._sender, broker.epoch, orders)

@@ -20,6 +20,7 @@ import structlog
 
 from barnabas.broker.clock import Clock, Every
 from barnabas.broker.cluster.deletions import topics_to_delete
+from barnabas.broker.cluster.log_dir_events import log_dir_events
 from barnabas.broker.cluster.ordering import Ordering, Taken
 from barnabas.broker.cluster.writes import Deposed, Writes
 from barnabas.broker.controller import znodes
@@ -35,7 +36,7 @@ from barnabas.broker.controller.create_topics import (
 )
 from barnabas.broker.controller.delete_topics import TopicReference, delete_topics
 from barnabas.broker.controller.elections import ElectionType, elect_leaders, imbalanced_partitions, move_leader
-from barnabas.broker.controller.failover import Brokers, hand_over, look_after, recovered, still_led
+from barnabas.broker.controller.failover import Brokers, hand_over, look_after, recovered, still_led, without_failed
 from barnabas.broker.controller.images import TopicImage
 from barnabas.broker.controller.orders import Sender
 from barnabas.broker.controller.reassignments import Reassignment, alter_partition_reassignments, finish_reassignments
@@ -53,7 +54,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 log = structlog.get_logger()
 
-MIRRORED: Final = (znodes.TOPICS, "/admin", znodes.PRODUCER_ID_BLOCK)
+MIRRORED: Final = (znodes.TOPICS, "/admin", znodes.PRODUCER_ID_BLOCK, znodes.LOG_DIR_EVENTS)
 """What a controller needs to know of the tree besides what every broker knows."""
 
 PRODUCER_IDS_PER_BLOCK: Final = 1000
@@ -138,8 +139,11 @@ class Term:
             lambda: world.settings.request_timeout_ms,
             self._doubt,
         )
-        self._ordering = Ordering(Sender(world.broker_id, epoch), self.cluster, self._lines, world.listener)
+        self._ordering = Ordering(
+            Sender(world.broker_id, epoch), self.cluster, self._lines, world.listener, self._disk_failed
+        )
         self._lost: set[int] = set()  # brokers, since partitions were last looked after
+        self._failed: dict[tuple[int, TopicPartition], int] = {}  # what brokers cannot write to, in which leader epoch
         self._shutting_down: dict[int, int] = {}  # brokers, each with its epoch
         self._all_due = True
         self._topics_due: set[str] = set()
@@ -149,6 +153,7 @@ class Term:
             world.clock, lambda: self._settings.leader_imbalance_check_interval_seconds * 1000, self._rebalance
         )
         self._unsubscribe = self.cluster.subscribe(self._follow)
+        self._unwatch = registry.watch(znodes.LOG_DIR_EVENTS, lambda changes: self._attention.set())
 
     # --- the life of a term ---
 
@@ -171,6 +176,7 @@ class Term:
         self._writes.ended = True
         self._rebalancing.cancel()
         self._unsubscribe()
+        self._unwatch()
         self.cluster.close()
         self._lines.close()
         for task in tuple(self._tasks):
@@ -248,6 +254,11 @@ class Term:
         self._all_due = True
         self._attention.set()
 
+    def _disk_failed(self, broker_id: int, partitions: Mapping[TopicPartition, int]) -> None:
+        if self.is_active:
+            self._failed |= {(broker_id, each): epoch for each, epoch in partitions.items()}
+            self._attention.set()
+
     @property
     def _suspects(self) -> list[int]:
         """Those that seem to have died and are still registered."""
@@ -287,12 +298,28 @@ class Term:
         self._lost -= lost
         for broker_id in self._suspects:
             await self._writes.carry_out_in_parts(partial(self._hand_over, broker_id))
+        failed = dict(self._failed)
+        if failed:
+            log.warning("others lead what brokers cannot write to", brokers=sorted({each for each, _ in failed}))
+            await self._writes.carry_out_in_parts(lambda: without_failed(self.cluster, failed, self._on_their_way_out))
+            self._failed = {each: epoch for each, epoch in self._failed.items() if failed.get(each) != epoch}
         if everything:
             self._ordering.follow_brokers()
             await self._resume_deletions()
         await self._writes.carry_out_in_parts(
             lambda: finish_reassignments(self.cluster, self._topics(None if everything else names))
         )
+        await self._look_at_disks()
+
+    async def _look_at_disks(self) -> None:
+        """See what brokers can have that have noted something about their disks."""
+        events = log_dir_events(self._registry)
+        for broker_id in sorted({each for each in events.values() if each is not None}):
+            self._ordering.give_again(broker_id)
+        if events:
+            await self._writes.carry_out_in_parts(
+                lambda: [Delete(path) for path in events if self._registry.find(path) is not None]
+            )
 
     def _elections(self, lost: set[int], names: set[str] | None) -> list[Operation]:
         live = frozenset(self.cluster.brokers)

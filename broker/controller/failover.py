@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from barnabas.broker.controller import znodes
 from barnabas.broker.controller.create_topics import partition_operations
 from barnabas.broker.controller.images import NO_LEADER, PartitionImage, TopicImage
-from barnabas.broker.controller.leader_selection import for_shutdown, without_dead_replicas
+from barnabas.broker.controller.leader_selection import for_shutdown, without_dead_replicas, without_failed_replicas
 from barnabas.broker.controller.view import ClusterView
 from barnabas.broker.registry.registry import Node
 from barnabas.broker.registry.tree_operations import Create, Operation, Set
@@ -88,6 +88,28 @@ def hand_over(
         if changed is not None:
             operations.append(_state(cluster, topic.name, changed))
     return operations, followed
+
+
+def without_failed(
+    cluster: ClusterView, failed: Mapping[tuple[int, TopicPartition], int], shutting_down: frozenset[int]
+) -> list[Operation]:
+    """The operations that let others lead what brokers cannot write to, and let nobody wait for those brokers.
+
+    `failed` has the leader epoch in which a broker has said so. What is in sync there alone stays with it.
+    """
+    replicas: dict[TopicPartition, list[int]] = {}
+    for (broker_id, name), leader_epoch in failed.items():
+        partition = cluster.partition(*name)
+        if partition is not None and partition.leader_epoch == leader_epoch:
+            replicas.setdefault(name, []).append(broker_id)
+    live = frozenset(cluster.brokers)
+    operations: list[Operation] = []
+    for name, broker_ids in replicas.items():
+        partition = cluster.topics[name.topic].partitions[name.partition]
+        changed = without_failed_replicas(partition, broker_ids, live, shutting_down)
+        if changed is not None:
+            operations.append(_state(cluster, name.topic, changed))
+    return operations
 
 
 def still_led(cluster: ClusterView, broker_id: int) -> list[TopicPartition]:

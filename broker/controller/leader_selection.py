@@ -64,6 +64,22 @@ def for_shutdown(
     return None if leader_id == NO_LEADER else _elected(partition, leader_id, isr)
 
 
+def without_failed_replicas(
+    partition: PartitionImage, failed: Collection[int], live: Collection[int], shutting_down: Collection[int]
+) -> PartitionImage | None:
+    """The partition without replicas whose disks fail: others lead, and nobody waits for them.
+
+    None if nobody else is in sync, or if nothing has to change. Then a leader that cannot write is better than none.
+    """
+    isr = tuple(replica for replica in partition.isr_nodes if replica not in failed)
+    if partition.leader_id not in live or not isr or isr == partition.isr_nodes:
+        return None
+    leader_id = partition.leader_id
+    if leader_id in failed:
+        leader_id = _first(partition.replica_nodes, live, isr, shutting_down)
+    return None if leader_id == NO_LEADER else _elected(partition, leader_id, isr)
+
+
 def _first(replicas: Sequence[int], live: Collection[int], eligible: Collection[int], excluded: Collection[int]) -> int:
     candidates = (r for r in replicas if r in live and r in eligible and r not in excluded)
     return next(candidates, NO_LEADER)

@@ -14,6 +14,7 @@ Paths and JSON are those that Kafka kept in ZooKeeper:
     /config/users/U, /config/clients/C,
       /config/users/U/clients/C, /config/ips/A   the same: quotas, and what is known of a user's passwords
     /config/changes/config_change_SEQUENCE   {"version": 2, "entity_path": "topics/T"}: these settings were altered
+    /log_dir_event_notification/log_dir_event_SEQUENCE   {"version": 1, "broker": N, "event": 1}: look at its disk
     /latest_producer_id_block                {"version": 1, "broker": N, "block_start": ID, "block_end": ID}
     /feature                                 {"features": {}, "version": 2, "status": 1}
 
@@ -44,6 +45,8 @@ IP_CONFIGS: Final = "/config/ips"
 DEFAULT_BROKER: Final = "<default>"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE: Final = "/config/changes/config_change_"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+LOG_DIR_EVENT: Final = "/log_dir_event_notification/log_dir_event_"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 FEATURE: Final = "/feature"
 
@@ -52,7 +55,7 @@ DELETIONS: Final = "/admin/delete_topics"
 SKELETON: Final = (
     *("/consumers", "/brokers", BROKER_IDS, TOPICS, "/brokers/seqid", "/cluster"),
     *("/config", CONFIG_CHANGES, TOPIC_CONFIGS, BROKER_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, IP_CONFIGS),
-    *("/admin", DELETIONS, "/isr_change_notification", "/log_dir_event_notification"),
+    *("/admin", DELETIONS, "/isr_change_notification", LOG_DIR_EVENTS),
 )
 """The parent nodes without data, from the top. All that Kafka 3.9 expects are there, also those of no use here."""
 
@@ -330,6 +333,15 @@ def write_config_change(entity_path: str) -> bytes:
 def read_config_change(path: str, node: Node) -> str:
     """Whose settings were altered: "topics/T", "brokers/N", "brokers/<default>", "users/U" and others."""
     return _read(path, node, lambda fields: str(fields["entity_path"]))
+
+
+def write_log_dir_event(broker_id: int) -> bytes:
+    return _write({"version": 1, "broker": broker_id, "event": 1})
+
+
+def read_log_dir_event(path: str, node: Node) -> int:
+    """Which broker's disk has failed, or works again."""
+    return _read(path, node, lambda fields: int(fields["broker"]))
 
 
 def write_deletion(brokers: Iterable[int]) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from barnabas.broker.clock import Clock
 from barnabas.broker.interbroker.channel import Channel
 from barnabas.broker.replica.fetcher import Fetcher, FetchSettings
-from barnabas.broker.replica.follower import Follower
+from barnabas.broker.replica.follower import Disk, Follower
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.worker import Worker
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrLiveLeader
@@ -27,6 +27,7 @@ class Fetchers:
         settings: FetchSettings,
         directory: LogDirectory,
         worker: Worker,
+        disk: Disk,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -37,6 +38,7 @@ class Fetchers:
         self._settings = settings
         self._directory = directory
         self._worker = worker
+        self._disk = disk
         self._clock = clock
         self._loop = loop
         self._addresses: dict[int, tuple[str, int]] = {}
@@ -60,7 +62,7 @@ class Fetchers:
     def follow(self, partition: Partition) -> None:
         """Follow the partition's leader in its present epoch."""
         self.forget(partition)
-        follower = self._followers[partition] = Follower(partition, self._directory, self._worker)
+        follower = self._followers[partition] = Follower(partition, self._directory, self._worker, self._disk)
         self._begin(follower)
 
     def _begin(self, follower: Follower) -> None:
@@ -99,6 +101,11 @@ class Fetchers:
             fetcher = self._fetchers.get(follower.leader_id)
             if fetcher is not None:
                 fetcher.wake()
+
+    def wake_all(self) -> None:
+        """All may fetch again: the disk takes what they append."""
+        for fetcher in self._fetchers.values():
+            fetcher.wake()
 
     def close(self) -> None:
         for fetcher in self._fetchers.values():

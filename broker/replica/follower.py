@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import structlog
 
 from barnabas.broker.replica.partition import Partition
@@ -13,6 +15,12 @@ from barnabas.storage.log_directory import LogDirectory
 logger = structlog.get_logger()
 
 
+class Disk(Protocol):
+    @property
+    def is_failing(self) -> bool:
+        """Whether it does not take what is appended."""
+
+
 class Follower:
     """Appends what the leader sends, and cuts what the leader does not have.
 
@@ -20,9 +28,19 @@ class Follower:
     so, even if a new leader has yet to find that out.
     """
 
-    __slots__ = ("_directory", "_worker", "index", "leader_epoch", "leader_id", "partition", "topic", "topic_id")
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_worker",
+        "index",
+        "leader_epoch",
+        "leader_id",
+        "partition",
+        "topic",
+        "topic_id",
+    )
 
-    def __init__(self, partition: Partition, directory: LogDirectory, worker: Worker) -> None:
+    def __init__(self, partition: Partition, directory: LogDirectory, worker: Worker, disk: Disk) -> None:
         self.partition = partition
         self.topic = partition.topic
         self.topic_id = partition.topic_id
@@ -31,6 +49,7 @@ class Follower:
         self.leader_epoch = partition.leader_epoch
         self._directory = directory
         self._worker = worker
+        self._disk = disk
 
     @property
     def log_end_offset(self) -> int:
@@ -50,7 +69,7 @@ class Follower:
 
         Where `flush.messages` asks for it, that means on disk.
         """
-        return not self.partition.waits_for_disk
+        return not self.partition.waits_for_disk and not self._disk.is_failing
 
     def append_fetched(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
         """Append what the leader sent, which may be nothing, and note how far it is committed there."""

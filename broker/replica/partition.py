@@ -56,6 +56,9 @@ class Host(Protocol):
     def is_alive(self, broker_id: int) -> bool:
         """Whether a broker is there, as far as this one knows."""
 
+    def disk_failed(self, reason: str) -> None:
+        """The disk did not take what was to be appended to a replicated partition."""
+
     def is_on_disk(self, partition: Partition) -> None:
         """A follower's log is on disk as far as its settings ask for it: it may fetch more."""
 
@@ -150,6 +153,7 @@ class Partition:
         self.index = index
         self.is_internal = is_internal(topic)
         self.log = log
+        log.on_disk_failure = self._disk_failed
         self.admissions = log.admissions = Admissions()
         self.leadership: Leadership | None = None
         self.leader_id = NO_LEADER
@@ -471,9 +475,14 @@ class Partition:
     def _sync_failed(self, failure: LogFailure) -> None:
         if self.log.failed:
             self._host.set_aside.add("log", str(self.log.topic_partition), str(failure))
+            self._disk_failed(str(failure))
         else:
             logger.error("syncing failed", partition=str(self.log.topic_partition), error=str(failure))
         self._give_up(failure)
+
+    def _disk_failed(self, reason: str) -> None:
+        if self.is_replicated:  # otherwise nobody else could lead
+            self._host.disk_failed(reason)
 
     # --- following ---
 

@@ -17,6 +17,7 @@ from barnabas.broker.clock import Clock, Later
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.controller.images import TopicImage
 from barnabas.broker.controller.orders import EPOCH_DURING_DELETE
+from barnabas.broker.replica.disk_watch import DiskWatch
 from barnabas.broker.replica.fetchers import Fetchers, OpenChannel
 from barnabas.broker.replica.folder_deletions import FolderDeletions
 from barnabas.broker.replica.hosted_topic import HostedTopic
@@ -92,13 +93,15 @@ class Replicas:
         is_alive: Callable[[int], bool] = lambda broker_id: True,
         open_channel: OpenChannel | None = None,
         ask_controller: AskController | None = None,
+        on_disk: Callable[[], None] | None = None,
     ) -> None:
         """`at_end_of_turn` has `append_due` called once this turn's callbacks are done.
 
         `log_config_of` gives a topic's settings. `is_deleted` says whether the deletion of a topic with this id is
         noted; `on_deleted` is called when no start of this broker will find a folder of that topic again. `is_alive`
         is about other brokers. `open_channel` connects to a leader, for one fetcher alone; `ask_controller` is for
-        changes of in-sync replicas.
+        changes of in-sync replicas. `on_disk` is called when the disk begins to fail or works again: the controller
+        should give its orders again, and see from the answers who can lead.
         """
         self.worker = worker
         self.set_aside = set_aside
@@ -126,7 +129,11 @@ class Replicas:
         self._deleted_in: dict[tuple[bytes, int], int] = {}
         self._stopped = False
         self.is_alive = is_alive
-        self._fetchers = Fetchers(self.broker_id, broker_epoch, open_channel, config, directory, worker, clock, loop)
+        self._on_disk = on_disk
+        self._disk = DiskWatch(directory, worker, clock, None if on_disk is None else self._disk_changed)
+        self._fetchers = Fetchers(
+            self.broker_id, broker_epoch, open_channel, config, directory, worker, self._disk, clock, loop
+        )
         self._isr_changes = IsrChanges(
             self.broker_id, broker_epoch, self, lambda: self.max_lag_ms, ask_controller, is_alive, clock, loop
         )
@@ -222,6 +229,23 @@ class Replicas:
 
     def is_on_disk(self, partition: Partition) -> None:
         self._fetchers.wake(partition)
+
+    # --- a disk that fails ---
+
+    def disk_failed(self, reason: str) -> None:
+        self._disk.failed(reason)
+
+    def _disk_changed(self) -> None:
+        if not self._disk.is_failing:
+            self._fetchers.wake_all()
+        if self._on_disk is not None:
+            self._on_disk()
+
+    def _storage_error(self, partition: Partition, state: LeaderAndIsrPartitionState) -> ErrorCode:
+        """Whether others should take over. What is in sync here alone stays: it can still be read."""
+        fails = self._disk.is_failing or partition.log.failed
+        others = any(member != self.broker_id for member in state.isr)
+        return ErrorCode.KAFKA_STORAGE_ERROR if fails and others else ErrorCode.NONE
 
     # --- orders ---
 
@@ -344,6 +368,7 @@ class Replicas:
                 self.set_aside.add("partition", str(name), raised)
                 continue
             self.set_aside.remove("partition", str(name))
+            error.error_code = self._storage_error(partition, state)
             yield
             if self._stopped:
                 return
@@ -556,6 +581,7 @@ class Replicas:
     def stop(self) -> None:
         """Leave logs that are still to be made, and folders that are still to be deleted, to the next start."""
         self._stopped = True
+        self._disk.stop()
         self._fetchers.close()
         self._isr_changes.stop()
         self._next_try.cancel()

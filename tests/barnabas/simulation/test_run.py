@@ -14,7 +14,7 @@ import pytest
 from barnabas.simulation.__main__ import main
 from barnabas.simulation.disk import Mount
 from barnabas.simulation.loop import ProcessLoop
-from barnabas.simulation.plan import Fault, Plan, draw
+from barnabas.simulation.plan import ClientPlan, Fault, Plan, draw
 from barnabas.simulation.run import run
 from barnabas.simulation.shrink import shrink
 from barnabas.simulation.story import tell
@@ -70,6 +70,28 @@ def test_a_broker_that_does_not_sync_is_caught_and_its_story_shrinks():
     story = "\n".join(tell(shorter))
     assert "loses power" in story
     assert f"BROKEN: {result.promise}" in story
+
+
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_producers_hardly_notice_that_a_disk_is_full(broker):
+    """Others lead what that broker led, and nobody waits for it as a follower."""
+    producer = ClientPlan("producer", "p", {"topics": ["t"], "pause": (0.01, 0.1)})
+    plan = Plan(
+        seed=broker,
+        brokers=3,
+        seconds=16.0,
+        topics=(("t", 3),),
+        deletable=(),
+        clients=(producer,),
+        faults=(Fault(5.0, "disk full", broker, 8.0),),
+        replication=3,
+    )
+    result = run(plan)
+    assert not result.findings, "\n".join(tell(result))
+    during = [send for send in result.history.sends if 5.0 <= send.began <= 12.0]
+    assert len(during) > 50
+    assert {send.key[1] for send in during} == {0, 1, 2}
+    assert max(send.ended - send.began for send in during) < 1.0
 
 
 def test_a_run_can_be_drawn(tmp_path):

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from barnabas.broker.cluster.deletions import deletions, strike_off
+from barnabas.broker.cluster.log_dir_events import note_log_dir_event
+from barnabas.broker.controller import znodes
 from barnabas.broker.controller.alter_partition import WantedIsr
 from barnabas.broker.controller.create_partitions import NewPartitions
 from barnabas.broker.controller.create_topics import NewTopic
@@ -13,7 +15,7 @@ from barnabas.broker.controller.delete_topics import TopicReference
 from barnabas.broker.controller.elections import ElectionType
 from barnabas.broker.controller.images import NO_LEADER
 from barnabas.broker.controller.reassignments import Reassignment
-from barnabas.broker.registry.tree_operations import Set
+from barnabas.broker.registry.tree_operations import Create, Set
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
@@ -106,6 +108,46 @@ async def test_partitions_that_cannot_be_made_stay(brokers: Brokers) -> None:
     (result,) = await brokers.term.create_partitions([NewPartitions("t", 2, [[2]])])
     assert result.error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert len(brokers.term.cluster.topics["t"].partitions) == 2
+
+
+async def note_disk(brokers: Brokers, broker_id: int) -> None:
+    await note_log_dir_event(brokers.members[broker_id].session, broker_id)
+    await brokers.settle()
+
+
+async def test_a_broker_whose_disk_fails_leads_nothing_that_others_can_lead(brokers: Brokers) -> None:
+    await create(brokers, replicas=(2, 3, 1))
+    await create(brokers, "alone", replicas=(2,))
+    brokers.scripted[2].broken_disk = True
+    await note_disk(brokers, 2)
+    assert led(brokers) == (3, 1, (3, 1))
+    assert brokers.partition("alone").leader_id == 2
+    assert brokers.tree.children(znodes.LOG_DIR_EVENTS) == []
+    brokers.scripted[2].broken_disk = False
+    await note_disk(brokers, 2)
+    brokers.agreed()
+    assert led(brokers) == (3, 1, (3, 1))
+
+
+async def test_nobody_waits_for_a_follower_whose_disk_fails(brokers: Brokers) -> None:
+    await create(brokers, replicas=(2, 3, 1))
+    brokers.scripted[1].broken_disk = True
+    await note_disk(brokers, 1)
+    assert led(brokers) == (2, 1, (2, 3))
+
+
+async def test_a_controller_that_takes_over_learns_whose_disk_fails(brokers: Brokers) -> None:
+    await create(brokers, replicas=(2, 3, 1))
+    brokers.scripted[2].broken_disk = True
+    await brokers.members[1].crash()
+    await brokers.settle()
+    assert led(brokers)[0] == 3
+
+
+async def test_a_note_that_cannot_be_read_is_removed(brokers: Brokers) -> None:
+    await brokers.members[2].session.multi([Create(znodes.LOG_DIR_EVENT, b"?", sequential=True)])
+    await brokers.settle()
+    assert brokers.tree.children(znodes.LOG_DIR_EVENTS) == []
 
 
 async def test_a_broker_dies_and_comes_back(brokers: Brokers) -> None:

@@ -6,6 +6,7 @@ from barnabas.broker.controller.leader_selection import (
     for_shutdown,
     preferred,
     without_dead_replicas,
+    without_failed_replicas,
 )
 
 
@@ -79,3 +80,21 @@ def test_a_leader_that_cannot_be_replaced_stays():
 def test_a_follower_that_stops_leaves_the_isr():
     assert outcome(for_shutdown(partition(), 3, {1, 2, 3}, {3})) == (1, 8, (1, 2))
     assert for_shutdown(partition(isr=(1, 2)), 3, {1, 2, 3}, {3}) is None
+
+
+def test_a_leader_whose_disk_fails_is_replaced():
+    assert outcome(without_failed_replicas(partition(), [1], {1, 2, 3}, ())) == (2, 8, (2, 3))
+    assert outcome(without_failed_replicas(partition(), [1], {1, 2, 3}, {2})) == (3, 8, (2, 3))
+    assert outcome(without_failed_replicas(partition(), [1, 2], {1, 2, 3}, ())) == (3, 8, (3,))
+
+
+def test_a_leader_whose_disk_fails_stays_if_nobody_else_is_in_sync_and_alive():
+    assert without_failed_replicas(partition(isr=(1,)), [1], {1, 2, 3}, ()) is None
+    assert without_failed_replicas(partition(isr=(1, 2)), [1], {1, 3}, ()) is None
+    assert without_failed_replicas(partition(), [1, 2, 3], {1, 2, 3}, ()) is None
+
+
+def test_a_follower_whose_disk_fails_leaves_the_isr():
+    assert outcome(without_failed_replicas(partition(), [3], {1, 2, 3}, ())) == (1, 8, (1, 2))
+    assert without_failed_replicas(partition(isr=(1, 2)), [3], {1, 2, 3}, ()) is None
+    assert without_failed_replicas(partition(leader=NO_LEADER), [3], {2, 3}, ()) is None

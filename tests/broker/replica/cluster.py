@@ -58,6 +58,7 @@ from barnabas.storage.segment import FileSlice
 from barnabas.storage.write import AppendResult
 from tests.storage.support import batch, read_all, values_of
 from tests.support.compiled import IS_COMPILED
+from tests.support.file_systems import WatchedFileSystem
 from tests.support.manual_clock import ManualClock
 
 if IS_COMPILED:
@@ -120,8 +121,14 @@ class Node:
         self.set_aside = SetAside()
         self.worker = InlineWorker()
         self.fetch_sessions = FetchSessions(lambda: 100, count(1).__next__)
+        self.disk = WatchedFileSystem()
+        self.disk_events = 0
         self.directory = LogDirectory(
-            str(self.folder), node_id=self.broker_id, config_of=self._log_config_of, now_ms=self.clock.now_ms()
+            str(self.folder),
+            node_id=self.broker_id,
+            config_of=self._log_config_of,
+            now_ms=self.clock.now_ms(),
+            file_system=self.disk,
         )
         cluster = self.in_cluster
         self.replicas = Replicas(
@@ -140,8 +147,12 @@ class Node:
             is_alive=(lambda _: True) if cluster is None else (lambda broker_id: cluster.nodes[broker_id].is_up),
             open_channel=None if cluster is None else (lambda _, port: FakeChannel(cluster, self, port)),  # type: ignore[arg-type,return-value]
             ask_controller=None if cluster is None else (lambda *asked: cluster.controller.ask(self, *asked)),
+            on_disk=self._count_disk_event,
         )
         self.replicas.start()
+
+    def _count_disk_event(self) -> None:
+        self.disk_events += 1
 
     def _log_config_of(self, topic: str) -> Any:
         return log_config(TopicConfig.stored(self.topic_configs, self.config))

@@ -1,6 +1,7 @@
 """Which leader is followed where."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,7 +36,9 @@ def host():
 @pytest.fixture
 async def fetchers(network, host):
     loop = asyncio.get_running_loop()
-    fetchers = Fetchers(1, lambda: 42, network.open, SETTINGS, None, host.worker, host.clock, loop)
+    fetchers = Fetchers(
+        1, lambda: 42, network.open, SETTINGS, None, host.worker, SimpleNamespace(is_failing=False), host.clock, loop
+    )
     yield fetchers
     fetchers.close()
     await settle()

@@ -3,7 +3,8 @@
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from tests.broker.replica.cluster import Acks, Cluster, stop
+from barnabas.storage.errors import LogFailure
+from tests.broker.replica.cluster import Acks, Cluster, state, stop
 from tests.storage.support import batch
 
 
@@ -377,3 +378,51 @@ class TestInSyncReplicas:
         leadership = cluster[2].partition().leadership
         leadership.followers[3].end_offset = 1
         assert not leadership.may_join(3, 1)
+
+
+class TestFailingDisk:
+    """A broker whose disk takes nothing lets others lead, and follows again when there is room."""
+
+    async def order_again(self, cluster, broker_id, isr=(1, 2, 3)):
+        epoch = cluster[broker_id].partition().leader_epoch
+        order = state(leader_epoch=epoch, replicas=(1, 2, 3), isr=isr, partition_epoch=100)
+        answer = await cluster[broker_id].order(order, leaders=(1, 2, 3))
+        ((error,),) = [topic.partition_errors for topic in answer.topics]
+        return ErrorCode(error.error_code)
+
+    async def test_a_leader_that_cannot_write_says_so(self, cluster):
+        cluster[1].append(b"a")
+        assert await self.order_again(cluster, 1) is ErrorCode.NONE
+        cluster[1].disk.broken = ["/"]
+        with pytest.raises(LogFailure):
+            cluster[1].append(b"b")
+        assert cluster[1].disk_events == 1
+        assert await self.order_again(cluster, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert await self.order_again(cluster, 1, isr=(1,)) is ErrorCode.NONE  # nobody else could lead
+        cluster[1].disk.broken = []
+        await cluster.pass_time(1)
+        assert cluster[1].disk_events == 2
+        assert await self.order_again(cluster, 1) is ErrorCode.NONE
+        cluster[1].append(b"b")
+
+    async def test_a_follower_that_cannot_write_says_so_and_waits_until_it_can(self, cluster):
+        cluster[3].disk.broken = ["/"]
+        cluster[1].append(b"a")
+        await cluster.settle()
+        assert (cluster[3].disk_events, cluster[3].values) == (1, [])
+        assert await self.order_again(cluster, 3) is ErrorCode.KAFKA_STORAGE_ERROR
+        tried = len(cluster[3].disk.writes)
+        await cluster.pass_time(5)
+        assert len(cluster[3].disk.writes) == tried
+        cluster[3].disk.broken = []
+        await cluster.pass_time(1)
+        assert (cluster[3].disk_events, cluster[3].values) == (2, [b"a"])
+
+    async def test_what_only_this_broker_has_is_nobody_elses_business(self, tmp_path):
+        alone = Cluster(tmp_path, 1)
+        await alone.controller.elect(1)
+        alone[1].disk.broken = ["/"]
+        with pytest.raises(LogFailure):
+            alone[1].append(b"a")
+        assert alone[1].disk_events == 0
+        alone.close()
