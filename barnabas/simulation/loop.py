@@ -179,15 +179,19 @@ class Scheduler:
         Python closes coroutines before it collects them, which runs their `finally`. That must not happen in the middle
         of something else, so it happens here, when nobody is left who could notice.
         """
+        running = events._get_running_loop()
         before, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what they begin in their last moment is never awaited
                 for loop in self.loops:
-                    for task in list(loop.tasks):
-                        _end(task)
-                    loop.tasks.clear()
+                    events._set_running_loop(loop)  # what they begin must not end up in another loop
+                    while loop.tasks:
+                        tasks, loop.tasks = loop.tasks, {}
+                        for task in tasks:
+                            _end(task)
         finally:
+            events._set_running_loop(running)
             sys.unraisablehook = before
         self.loops = []
         self.ready.clear()
@@ -195,6 +199,7 @@ class Scheduler:
 
 
 def _end(task: asyncio.Task[Any]) -> None:
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
     coroutine = task.get_coro()
     for _ in range(_MOST_REFUSALS):
         try:

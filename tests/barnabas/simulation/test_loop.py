@@ -1,6 +1,8 @@
 """barnabas.simulation.loop: time, processes that stand still and die."""
 
 import asyncio
+import gc
+import warnings
 
 import pytest
 
@@ -123,6 +125,37 @@ def test_running_in_circles(scheduler):
     again()
     with pytest.raises(Livelock, match="in a"):
         scheduler.run(end=1)
+
+
+def test_what_dead_processes_begin_at_their_end_is_not_left_to_others(scheduler):
+    """Tests may have an event loop of their own, in which nobody would ever await it."""
+    loop = scheduler.process("a")
+
+    async def say_goodbye():
+        raise AssertionError("a dead process does nothing")
+
+    async def work():
+        try:
+            await asyncio.sleep(10)
+        finally:
+            await asyncio.gather(say_goodbye())
+
+    loop.create_task(work())
+    scheduler.run(end=1)
+    scheduler.close()
+    bystander = asyncio.new_event_loop()
+    asyncio.set_event_loop(bystander)
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            scheduler.bury()
+            del loop
+            gc.collect()
+        assert asyncio.all_tasks(bystander) == set()
+    finally:
+        asyncio.set_event_loop(None)
+        bystander.close()
+    assert [str(each.message) for each in warned] == []
 
 
 def test_chance_is_by_purpose(scheduler):
