@@ -143,6 +143,7 @@ class Broker:
         self._file_system = file_system
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._deleted: dict[bytes, None] = {}  # topics
+        self._log_configs: dict[tuple[tuple[str, str], ...], LogConfig] = {}  # by what was set for topics
         # Settings without effect that have already been reported. Those of the file are in `config.warnings`.
         self._warned_about = set(config.without_effect)
 
@@ -478,13 +479,16 @@ class Broker:
             self.replicas.reconfigure(change.topics)
         if change.brokers:
             self.replicas.brokers_changed()
-        self._warn_about_topics(change.topics)
+        self._warn_about_topics(
+            name for name, (old, new) in change.topics.items() if new and (old is None or old.configs != new.configs)
+        )
 
     def _follow_settings(self) -> None:
         """Apply the settings that were altered at run-time, now or before this start."""
         cluster_wide, this_broker = (self.cluster.broker_configs(whose) for whose in (None, self.config.node_id))
         for problem in self.config.set_dynamic(cluster_wide, this_broker):
             log.warning("an altered setting is left out", problem=problem)
+        self._log_configs.clear()
         self._warn_about(self.config.without_effect)
 
     def _warn_about_topics(self, names: Iterable[str]) -> None:
@@ -524,7 +528,13 @@ class Broker:
             self.clock.call_later(_NOTE_AGAIN_SECONDS, lambda: self.spawn(self._note_disk()))
 
     def _log_config_of(self, topic: str) -> LogConfig:
-        return log_config(TopicConfig.stored(self.config_follower.topic_configs(topic), self.config))
+        """Topics with the same settings share one: it is asked for with every order about a topic."""
+        configs = self.config_follower.topic_configs(topic)
+        key = tuple(configs.items())
+        found = self._log_configs.get(key)
+        if found is None:
+            found = self._log_configs[key] = log_config(TopicConfig.stored(configs, self.config))
+        return found
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine in the background; its failure is logged, and `stop` waits for its end."""

@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.controller.znodes import read_topic, state_path, topic_path
-from barnabas.broker.registry.registry import Change
+from barnabas.broker.controller.znodes import read_state, read_topic, state_path, topic_path
+from barnabas.broker.registry.registry import Change, Node
 from barnabas.simulation.history import Key
 from barnabas.simulation.loop import ProcessLoop
 from barnabas.simulation.registry import SimulatedSession
@@ -60,7 +60,7 @@ class Invariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._machines: dict[ProcessLoop, Machine] = {}
+        self._topic_nodes: dict[str, tuple[Node, bytes]] = {}
         self._committed: dict[_Partition, _Committed] = {}
         self._replicas: dict[tuple[int, _Partition], _Known] = {}
         self._epochs: dict[tuple[int, _Partition], int] = {}
@@ -75,6 +75,11 @@ class Invariants:
         world.scheduler.on_instant = self._look
 
     def _look(self, active: dict[ProcessLoop, None]) -> None:
+        for loop in active:
+            if loop.file_system is not None:  # a broker's
+                break
+        else:
+            return
         for machine in self._world.machines.values():
             if machine.loop in active and machine.broker is not None:
                 self._look_at(machine)
@@ -216,17 +221,24 @@ class Invariants:
         topic, state = tree.find(topic_path(view.topic)), tree.find(state_path(view.topic, view.partition))
         if topic is None or state is None or view.topic in self.unclean:
             return
-        if read_topic(view.topic, topic).topic_id != view.topic_id:
+        if self._topic_id(view.topic, topic) != view.topic_id:
             return  # it has been deleted, and there is another one of that name
-        known = json.loads(state.data)
-        if (known["leader"], known["leader_epoch"]) != (machine.broker_id, view.leader_epoch):
+        known = read_state(view.topic, view.partition, state)
+        if (known.leader_id, known.leader_epoch) != (machine.broker_id, view.leader_epoch):
             return  # it is deposed, or will be told
         counted = {*(view.isr or ()), *(view.asked.isr if view.asked is not None else ())}
-        if not counted.issuperset(known["isr"]):
+        if not counted.issuperset(known.isr_nodes):
             self._broken(
                 "a leader waits for everybody who is in sync",
-                f"{name} counts {sorted(counted)}, and in sync are {known['isr']}",
+                f"{name} counts {sorted(counted)}, and in sync are {list(known.isr_nodes)}",
             )
+
+    def _topic_id(self, name: str, node: Node) -> bytes:
+        """Which topic a node of the tree describes. It is asked for all the time and hardly ever changes."""
+        known = self._topic_nodes.get(name)
+        if known is None or known[0] is not node:
+            known = self._topic_nodes[name] = (node, read_topic(name, node).topic_id)
+        return known[1]
 
     def _compare(self, committed: _Committed, view: ReplicaView, known: _Known, name: str) -> None:
         """Compare what has become committed here with what is committed; a leader is the one who says so first."""

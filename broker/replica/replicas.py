@@ -558,7 +558,7 @@ class Replicas:
             if topic is not None:
                 config = self._log_config_of(name)
                 for partition in topic.partitions:
-                    if partition is not None:
+                    if partition is not None and partition.log.config is not config:
                         partition.log.config = config
 
     async def made(self, topic: str) -> None:
