@@ -501,10 +501,23 @@ def afterthoughts(chance: random.Random, plan: Plan) -> Plan:
     return _among_three(chance, plan, _AFTERTHOUGHTS, chance.choice(((_FAST, 400), ((0.005, 0.05), 500))))
 
 
+_SHORTAGES: Final = _Trouble(
+    {"disk full": 12, "disk slow": 2, "kill": 2, "registry expire": 2, "no controller": 2, "registry cut": 1},
+    whom={"leader": 5, "led": 3, "": 4, "controller": 2},
+    pauses=(0.3, 1.0, 3.0),
+    lengths=(0.2, 1.0, 3.0),
+)
+
+
+def shortages(chance: random.Random, plan: Plan) -> Plan:
+    """Disks have no room, then have some again, mostly those of leaders; the controller may not hear of it."""
+    return replace(_busy(plan, (0.05, 0.3)), faults=_SHORTAGES.draw(chance, plan))
+
+
 WEATHERS: Final[dict[str, Weather]] = {
     each.__name__: each
     for each in (
         *(storm, carousel, solitude, moves, latecomers, echoes, closest, interregnum, restarts, outages),
-        *(handovers, migrations, succession, hearsay, afterthoughts),
+        *(handovers, migrations, succession, hearsay, afterthoughts, shortages),
     )
 }
