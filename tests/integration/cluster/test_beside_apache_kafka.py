@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import resource
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -285,6 +286,32 @@ def test_a_broker_of_each_make_loses_its_disk(cluster: Cluster, topic: str) -> N
             broker.wipe()
             cluster.start_brokers([broker])
             cluster.await_whole()
+        expected = writer.close()
+    assert read(cluster, topic) == expected
+    assert_replicas_are_the_same(cluster, topic)
+
+
+@thorough
+def test_a_broker_with_a_full_disk_lets_others_lead(cluster: Cluster, topic: str) -> None:
+    """It says so as Apache Kafka would, to controllers of each make; Apache Kafka itself ends without its only disk."""
+    full = next((each for each in cluster.brokers if each.make == B), None)
+    if full is None:
+        pytest.skip("Apache Kafka ends")
+    with Writer(cluster, topic) as writer:
+        writer.await_more()
+        # No file may be longer than a byte: every write to a log fails.
+        before = resource.prlimit(full.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while cluster.leader(topic, full.id - 1) is full:
+                assert time.monotonic() < deadline, "nobody else leads"
+                time.sleep(0.05)
+            writer.await_more(300)
+            cluster.await_out_of_sync(full, PATIENCE)
+        finally:
+            resource.prlimit(full.pid, resource.RLIMIT_FSIZE, before)
+        cluster.await_whole()
+        writer.await_more()
         expected = writer.close()
     assert read(cluster, topic) == expected
     assert_replicas_are_the_same(cluster, topic)
