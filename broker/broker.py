@@ -257,6 +257,7 @@ class Broker:
             self.clock,
             self._loop,
             self.serve,
+            lambda: self.membership.broker_epoch,
         )
         self._follow_settings()
         directory = LogDirectory(

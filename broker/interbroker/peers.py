@@ -24,6 +24,7 @@ ServeLocally = Callable[[ApiKey, Message], Coroutine[Any, Any, Message]]
 
 # How soon the controller is looked for again when there is none, or none that answers.
 _RETRY_MS: Final = 50
+_NO_EPOCH: Final = -1
 # The receiver is not the controller, or does not know yet that it is.
 _ASK_AGAIN: Final = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.STALE_CONTROLLER_EPOCH}
@@ -49,8 +50,9 @@ class Peers:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         serve_locally: ServeLocally,
+        broker_epoch: Callable[[], int] = lambda: -1,
     ) -> None:
-        """`listener` is the name of the one between brokers."""
+        """`listener` is the name of the one between brokers. `broker_epoch` is this broker's own, as of now."""
         self._own_id = own_id
         self._listener = listener
         self._cluster = cluster
@@ -58,6 +60,7 @@ class Peers:
         self._clock = clock
         self._loop = loop
         self._serve_locally = serve_locally
+        self._broker_epoch = broker_epoch
         self._channels: dict[tuple[int, str], Channel] = {}
         self._pausing = 0
 
@@ -95,20 +98,26 @@ class Peers:
     ) -> R:
         """The controller's answer. ChannelError if there is no controller that answers within that time.
 
-        The request may then have been carried out all the same.
+        The request may then have been carried out all the same. STALE_BROKER_EPOCH is an answer if this broker has
+        registered again since the request was made: to ask the same again would be in vain.
         """
         end = self._clock.monotonic() + timeout_ms / 1000
         reason = "there is no controller"
         while (left_ms := int((end - self._clock.monotonic()) * 1000)) > 0:
             try:
                 answer = await self._ask(self._cluster.controller_id, key, message, version, response_type, left_ms)
-                if getattr(answer, "error_code", 0) not in _ASK_AGAIN:
+                error = getattr(answer, "error_code", 0)
+                if error not in _ASK_AGAIN or (error == ErrorCode.STALE_BROKER_EPOCH and self._is_outdated(message)):
                     return answer
                 reason = "nobody says that it is the controller"
             except ChannelError as error:
                 reason = str(error)
             await self._pause(min(_RETRY_MS, left_ms))
         raise ChannelError(f"{key.api_name} to the controller: {reason}")
+
+    def _is_outdated(self, message: Message) -> bool:
+        epoch: int = getattr(message, "broker_epoch", _NO_EPOCH)
+        return epoch != _NO_EPOCH and epoch != self._broker_epoch()
 
     async def _ask(
         self, controller_id: int, key: ApiKey, message: Message, version: int, response_type: type[R], timeout_ms: int

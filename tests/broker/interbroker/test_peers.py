@@ -28,9 +28,9 @@ def image(broker_id, port=9092, listener="PLAINTEXT"):
 async def make_peers():
     made = []
 
-    def make(cluster, serve_locally=None):
+    def make(cluster, serve_locally=None, broker_epoch=lambda: 7):
         loop = asyncio.get_running_loop()
-        made.append(Peers(1, "PLAINTEXT", cluster, Network(loop), SystemClock(loop), loop, serve_locally))
+        made.append(Peers(1, "PLAINTEXT", cluster, Network(loop), SystemClock(loop), loop, serve_locally, broker_epoch))
         return made[-1]
 
     yield make
@@ -96,6 +96,27 @@ async def test_a_deposed_controller_is_not_believed(make_peers):
         peers = make_peers(cluster, serve)
         assert (await ask(peers)).error_code == 0
         peers.close()
+
+
+async def test_a_controller_that_does_not_know_this_registration_yet_is_asked_again(make_peers):
+    answers = [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NONE]
+
+    async def serve(key, message):
+        return ControlledShutdownResponse(error_code=answers.pop(0))
+
+    peers = make_peers(SimpleNamespace(brokers={1: image(1)}, controller_id=1), serve)
+    assert (await ask(peers)).error_code == ErrorCode.NONE
+    assert answers == []
+
+
+async def test_who_has_registered_again_since_must_ask_anew(make_peers):
+    """The same request would be refused for as long as it is sent."""
+
+    async def serve(key, message):
+        return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+
+    peers = make_peers(SimpleNamespace(brokers={1: image(1)}, controller_id=1), serve, lambda: 8)
+    assert (await ask(peers)).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 async def test_without_a_controller_it_gives_up_in_time(make_peers):
