@@ -16,7 +16,7 @@ import structlog
 
 from barnabas.broker.acl_follower import AclFollower
 from barnabas.broker.apis import SERVED_DIRECTLY, served_by
-from barnabas.broker.clock import Clock
+from barnabas.broker.clock import Clock, Later
 from barnabas.broker.cluster.deletions import deletions, strike_off
 from barnabas.broker.cluster.election import Elected, Election
 from barnabas.broker.cluster.log_dir_events import note_log_dir_event
@@ -77,7 +77,7 @@ _WORKER_THREADS: Final = 4
 # How long a broker that stops waits until others lead what it leads.
 _HAND_OVER_MS: Final = 5000
 # How soon it is noted again that the disk fails or works, if the registry could not be reached.
-_NOTE_AGAIN_SECONDS: Final = 1.0
+_NOTE_AGAIN_MS: Final = 1000
 # How long a start waits for the controller's first words. Without them, clients find out nothing here.
 _SECONDS_TO_BE_TOLD: Final = 10.0
 
@@ -303,6 +303,11 @@ class Broker:
         self.set_aside = SetAside()
         self._deleted = {}
         self.worker = Worker(self._loop, _WORKER_THREADS)
+
+        def note_disk() -> None:
+            self.spawn(self._note_disk())
+
+        self._note_again = Later(self.clock, lambda: _NOTE_AGAIN_MS, note_disk)
         self.replicas = Replicas(
             self.config,
             self.cluster,
@@ -319,7 +324,7 @@ class Broker:
             is_alive=lambda broker_id: broker_id in self.cluster.brokers,
             open_channel=self._channel_to_leader,
             ask_controller=self.peers.ask_controller,
-            on_disk=lambda: self.spawn(self._note_disk()),
+            on_disk=note_disk,
         )
         self._on_deleted(*deletions(self.registry))
         self.server.append = self._append
@@ -455,6 +460,7 @@ class Broker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._note_again.cancel()
         self.peers.close()
         self.replicas.stop()
         await self.worker.stop()
@@ -526,7 +532,7 @@ class Broker:
         except SessionExpired:
             pass  # the controller looks anyway when this broker has registered again
         except RegistryUnavailable:
-            self.clock.call_later(_NOTE_AGAIN_SECONDS, lambda: self.spawn(self._note_disk()))
+            self._note_again.start()
 
     def _log_config_of(self, topic: str) -> LogConfig:
         """Topics with the same settings share one: it is asked for with every order about a topic."""

@@ -20,8 +20,10 @@ from barnabas.broker.testing.state import state_of
 from barnabas.client.requests.data import fetch, produce
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
+from barnabas.storage.filesystem import FileSystem
 from tests.broker.server.harness import connected
 from tests.support.batches import batch
+from tests.support.file_systems import NO_SPACE
 from tests.support.running_broker import running
 
 IDS = [0, 1, 2]
@@ -257,6 +259,45 @@ async def test_a_leader_that_is_cut_off_acknowledges_nothing_and_loses_what_only
     async with connected(cluster.nodes[partition_of(cluster).leader_id].broker.server) as client:
         answer = await client.ask(ApiKey.FETCH, fetch(("t", 0, 0), max_wait_ms=0, session_epoch=-1), version=12)
         assert b"alone" not in bytes(answer.responses[0].partitions[0].records)
+
+
+# --- disks that fail ---
+
+
+def fill_disk(cluster, broker_id, full=True):
+    def refuse(*args):
+        raise NO_SPACE
+
+    disk = cluster.nodes[broker_id].broker.replicas.directory._file_system
+    disk.pwritev = refuse if full else FileSystem.pwritev
+
+
+async def test_another_leads_when_the_leaders_disk_is_full(cluster):
+    await create_topic(cluster)
+    await written(cluster, b"a")
+    former = partition_of(cluster).leader_id
+    fill_disk(cluster, former)
+    assert (await write(cluster, b"b", former))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    await until(lambda: former not in (partition_of(cluster).leader_id, *partition_of(cluster).isr_nodes))
+    assert await written(cluster, b"b") == 1
+    fill_disk(cluster, former, full=False)
+    await advance(cluster, 1)
+    await until(in_sync(cluster, 0, 1, 2))
+    assert end_offsets(cluster) == [2, 2, 2]
+
+
+async def test_the_controller_hears_of_a_full_disk_when_the_registry_can_be_reached_again(cluster):
+    await create_topic(cluster)
+    await written(cluster, b"a")
+    former = partition_of(cluster).leader_id
+    cluster.nodes[former].session.cut_off()
+    fill_disk(cluster, former)
+    assert (await write(cluster, b"b", former))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    await advance(cluster, 2)
+    assert partition_of(cluster).leader_id == former
+    cluster.nodes[former].session.restore()
+    await advance(cluster, 1)
+    await until(lambda: partition_of(cluster).leader_id != former)
 
 
 async def test_clients_can_be_cut_off_too(cluster):
