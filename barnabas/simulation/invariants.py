@@ -75,11 +75,6 @@ class Invariants:
         world.scheduler.on_instant = self._look
 
     def _look(self, active: dict[ProcessLoop, None]) -> None:
-        for loop in active:
-            if loop.file_system is not None:  # a broker's
-                break
-        else:
-            return
         for machine in self._world.machines.values():
             if machine.loop in active and machine.broker is not None:
                 self._look_at(machine)
