@@ -39,7 +39,7 @@ class _Taking(NamedTuple):
     """A broker's answer to an order, once it has given one, and the new partitions that it leads by that order."""
 
     answer: asyncio.Future[Message | None]
-    leads: Mapping[bytes, Sequence[int]]
+    leads: Mapping[bytes, Mapping[int, bool]]  # and whether another replica could lead it instead
 
 
 class Taken:
@@ -50,10 +50,10 @@ class Taken:
         self._takings: list[_Taking] = []
 
     def add(self, broker_id: int, orders: Iterable[LeaderOrder], answer: asyncio.Future[Message | None]) -> None:
-        leads: dict[bytes, list[int]] = {}
+        leads: dict[bytes, dict[int, bool]] = {}
         for topic, partition, is_new in orders:
             if is_new and topic.topic_id in self.topic_ids and partition.leader_id == broker_id:
-                leads.setdefault(topic.topic_id, []).append(partition.partition_index)
+                leads.setdefault(topic.topic_id, {})[partition.partition_index] = len(partition.isr_nodes) > 1
         if leads:
             self._takings.append(_Taking(answer, leads))
 
@@ -66,7 +66,7 @@ class Taken:
         return all(taking.answer.done() for taking in self._takings if topic_id in taking.leads)
 
     def error(self, topic_id: bytes) -> ErrorCode:
-        """Why a leader could not take a new partition of a topic."""
+        """Why a leader could not take a new partition of a topic, and nobody else can."""
         for answer, leads in self._takings:
             if topic_id in leads and answer.done() and answer.result() is not None:
                 for error in _errors(cast(LeaderAndIsrResponse, answer.result()), topic_id, leads[topic_id]):
@@ -74,14 +74,17 @@ class Taken:
         return ErrorCode.NONE
 
 
-def _errors(answer: LeaderAndIsrResponse, topic_id: bytes, indexes: Sequence[int]) -> Iterator[ErrorCode]:
+def _errors(answer: LeaderAndIsrResponse, topic_id: bytes, leads: Mapping[int, bool]) -> Iterator[ErrorCode]:
     if answer.error_code:
         yield ErrorCode(answer.error_code)
     for topic in answer.topics:
         if topic.topic_id == topic_id:
             for partition in topic.partition_errors:
-                if partition.error_code and partition.partition_index in indexes:
-                    yield ErrorCode(partition.error_code)
+                error = ErrorCode(partition.error_code)
+                # Where the disk fails, another replica takes over. The topic stays: it may be in use already.
+                moves = error is ErrorCode.KAFKA_STORAGE_ERROR and leads.get(partition.partition_index)
+                if error and partition.partition_index in leads and not moves:
+                    yield error
 
 
 class Ordering:

@@ -385,7 +385,7 @@ class Term:
     ) -> Sequence[TopicResult]:
         """Create topics. Those that were created can be written to: their leaders have taken their orders.
 
-        A topic that a leader cannot create is deleted again: the client is told that it does not exist.
+        A topic that neither a leader nor another replica can create is deleted again: it does not exist for the client.
         """
         settings = TopicSettings(
             num_partitions=self._settings.num_partitions,

@@ -102,6 +102,15 @@ async def test_a_topic_whose_log_cannot_be_made_does_not_stay(brokers: Brokers) 
     assert ("t", 0) not in brokers.scripted[1].replicas
 
 
+async def test_a_topic_stays_where_others_can_lead_what_one_cannot_make(brokers: Brokers) -> None:
+    """It may be in use already: a transaction whose coordinator's topic is deleted would never end."""
+    brokers.scripted[2].broken_disk = True
+    (result,) = await brokers.term.create_topics([NewTopic("t", assignments=[(0, (1, 2, 3)), (1, (2, 3, 1))])])
+    assert result.error_code is ErrorCode.NONE
+    await brokers.settle()
+    assert brokers.partition("t", 1).leader_id == 3
+
+
 async def test_partitions_that_cannot_be_made_stay(brokers: Brokers) -> None:
     await create(brokers, replicas=(1,))
     brokers.scripted[2].broken_disk = True
