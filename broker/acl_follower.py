@@ -14,8 +14,9 @@ import structlog
 from barnabas.broker.announcements import Announcements
 from barnabas.broker.clock import Clock
 from barnabas.broker.controller.znodes import MalformedNode
-from barnabas.broker.registry.errors import Conflict, NodeExists, RegistryError
+from barnabas.broker.registry.errors import Conflict, RegistryError
 from barnabas.broker.registry.registry import Change, Registry
+from barnabas.broker.registry.skeleton import make_parents
 from barnabas.broker.registry.tree import is_path, parent_of
 from barnabas.broker.registry.tree_operations import Create, Delete, Operation, Set
 from barnabas.broker.security import acl_nodes
@@ -50,7 +51,7 @@ class AclFollower:
         self._registry = registry
         for path in acl_nodes.MIRRORED:
             await registry.mirror(path)
-        await _make_parents(registry)
+        await make_parents(registry, acl_nodes.SKELETON)
         self._authorizer.acls.replace(dict(_all(registry)))
         self._authorizer.changed()
         self._unwatch = [registry.watch(path, self._on_changes) for path in (acl_nodes.LITERAL, acl_nodes.EXTENDED)]
@@ -157,15 +158,6 @@ def _once(operations: Iterable[Operation]) -> list[Operation]:
             made.add(operation.path)
         result.append(operation)
     return result
-
-
-async def _make_parents(registry: Registry) -> None:
-    while missing := [path for path in acl_nodes.SKELETON if registry.find(path) is None]:
-        try:
-            await registry.multi([Create(path) for path in missing])
-        except NodeExists:  # another broker was faster
-            for path in missing:
-                await registry.refresh(path)
 
 
 def _all(registry: Registry) -> Iterable[tuple[Pattern, frozenset[Entry]]]:

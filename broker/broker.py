@@ -49,6 +49,7 @@ from barnabas.broker.security.errors import SecurityError
 from barnabas.broker.server.dispatch import Api
 from barnabas.broker.server.server import Server
 from barnabas.broker.set_aside import SetAside
+from barnabas.broker.token_follower import TokenFollower
 from barnabas.broker.topic_creation import TopicCreation
 from barnabas.broker.transaction.admission import Admission
 from barnabas.broker.transaction.coordinator import TransactionCoordinator
@@ -104,6 +105,7 @@ class Broker:
     controller: Election  # its `term` is set while this broker is the controller
     config_follower: ConfigFollower
     acl_follower: AclFollower | None  # with an authorizer
+    token_follower: TokenFollower | None  # with a secret key for delegation tokens
     peers: Peers
     topic_creation: TopicCreation
     replicas: Replicas
@@ -196,6 +198,7 @@ class Broker:
         self.controller = Election(self.config.node_id, self.clock, self._make_term)
         self.config_follower = ConfigFollower(self.clock, self.spawn, self.server.quotas)
         self.acl_follower = AclFollower(self.authorizer, self.clock, self.spawn) if self.authorizer else None
+        self.token_follower = self._make_token_follower()
         self.vigil = Vigil(
             self.config.node_id,
             self.config.inter_broker_listener.name,
@@ -229,6 +232,14 @@ class Broker:
             self.vigil.stop()
             await self.membership.leave()
             raise
+
+    def _make_token_follower(self) -> TokenFollower | None:
+        secret = self.config.delegation_token_secret_key or self.config.delegation_token_master_key
+        if not secret:
+            return None
+        follower = TokenFollower(self.config, secret, self.clock, self.spawn, lambda: self.controller.term is not None)
+        self.server.token_login = follower.login
+        return follower
 
     def _obstacle(self, folder: str, error: Exception) -> CannotStart:
         """Why it cannot start, in one line."""
@@ -455,6 +466,8 @@ class Broker:
         self.config_follower.stop()
         if self.acl_follower is not None:
             self.acl_follower.stop()
+        if self.token_follower is not None:
+            self.token_follower.stop()
         self.vigil.stop()
         await self.controller.leave()
         for task in self._tasks:
@@ -578,6 +591,8 @@ class Broker:
         await self.config_follower.follow(registry)
         if self.acl_follower is not None:
             await self.acl_follower.follow(registry)
+        if self.token_follower is not None:
+            await self.token_follower.follow(registry)
         self.vigil.follow(registry)
 
     def _suspicions_changed(self, broker_id: int) -> None:

@@ -15,7 +15,7 @@ from barnabas.broker.controller.znodes import MalformedNode
 from barnabas.broker.registry.embedded import read_tree
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.registry.tree import Tree
-from barnabas.broker.security import acl_nodes
+from barnabas.broker.security import acl_nodes, token_nodes
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.storage.check import Problem
 from barnabas.storage.errors import CorruptFile
@@ -88,6 +88,12 @@ class _Check:
                 yield str(error)
 
         yield from self._check_acls()
+        for name in self._children(token_nodes.TOKENS):
+            path = token_nodes.path_of(name)
+            try:
+                token_nodes.read(path, self._tree.get(path))
+            except MalformedNode as error:
+                yield str(error)
 
     def _check_acls(self) -> Iterator[str]:
         waiting = [acl_nodes.LITERAL, acl_nodes.PREFIXED]

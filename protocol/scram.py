@@ -9,12 +9,15 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 MECHANISMS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16384
 _NO_CHANNEL_BINDING: Final = "n,,"
+# The extension by which a client says that its name is the id of a delegation token, and its password the HMAC.
+TOKEN_AUTH: Final = "tokenauth"
 
 
 class ScramError(Exception):
@@ -136,11 +139,14 @@ def _unescaped(name: str) -> str:
 class ScramClient:
     """One exchange, as a client has it: `first`, then `final` of the server's first message, then `finish`."""
 
-    def __init__(self, mechanism: str, user: str, password: str, nonce: bytes) -> None:
+    def __init__(
+        self, mechanism: str, user: str, password: str, nonce: bytes, extensions: Mapping[str, str] | None = None
+    ) -> None:
         self._mechanism = mechanism
         self._password = password
         self._nonce = encoded(nonce)
         self._bare = f"n={_escaped(user)},r={self._nonce}"
+        self._bare += "".join(f",{name}={value}" for name, value in (extensions or {}).items())
         self._signature = b""
 
     def first(self) -> bytes:

@@ -12,7 +12,7 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.protocol.scram import MECHANISMS as SCRAM
-from barnabas.protocol.scram import ScramClient, ScramError
+from barnabas.protocol.scram import TOKEN_AUTH, ScramClient, ScramError
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *SCRAM)
@@ -24,6 +24,7 @@ class Security(NamedTuple):
     mechanism: str | None = None  # None: nobody asks who we are
     user: str = ""
     password: str = ""
+    is_token: bool = False  # whether these are the id and the HMAC of a delegation token
 
     def __repr__(self) -> str:
         return f"Security(mechanism={self.mechanism}, user={self.user})"
@@ -45,7 +46,8 @@ def authenticate(wire: Wire, security: Security) -> None:
     if mechanism == PLAIN:
         _step(wire, f"\0{security.user}\0{security.password}".encode())
         return
-    scram = ScramClient(mechanism, security.user, security.password, os.urandom(_NONCE_SIZE))
+    extensions = {TOKEN_AUTH: "true"} if security.is_token else {}
+    scram = ScramClient(mechanism, security.user, security.password, os.urandom(_NONCE_SIZE), extensions)
     try:
         scram.finish(_step(wire, scram.final(_step(wire, scram.first()))))
     except ScramError as error:

@@ -15,6 +15,7 @@ from barnabas.broker.security.errors import SecurityError
 from barnabas.broker.security.sasl.jaas import parse_jaas
 from barnabas.client.security import MECHANISMS, PLAINTEXT, Security
 from barnabas.command.ending import UsageError
+from barnabas.protocol.scram import TOKEN_AUTH
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -42,12 +43,13 @@ def _security(settings: Mapping[str, str]) -> Security:
             f"sasl.mechanism is {mechanism or 'not set'}, but it must be one of {', '.join(MECHANISMS)}"
         )
     user, password = settings.get("sasl.username"), settings.get("sasl.password")
-    if user is None or password is None:
-        own = parse_jaas(settings.get("sasl.jaas.config", ""), "sasl.jaas.config").own
-        if own is None:
-            raise SecurityError("sasl.jaas.config has no username and password")
-        user, password = own
-    return Security(tls, mechanism, user, password)
+    if user is not None and password is not None:
+        return Security(tls, mechanism, user, password)
+    jaas = parse_jaas(settings.get("sasl.jaas.config", ""), "sasl.jaas.config")
+    if jaas.own is None:
+        raise SecurityError("sasl.jaas.config has no username and password")
+    is_token = jaas.options.get(TOKEN_AUTH, "").lower() == "true"
+    return Security(tls, mechanism, *jaas.own, is_token=is_token)
 
 
 def _tls(settings: Mapping[str, str]) -> ssl.SSLContext:

@@ -224,8 +224,10 @@ def strings(
     return Setting(kind, default, doc, update_mode, unlike_kafka, effect=effect)
 
 
-def password(doc: str, *, update_mode: UpdateMode = READ_ONLY, effect: Effect = WORKS) -> Setting[str | None]:
-    return Setting(Text(ConfigType.PASSWORD), None, doc, update_mode, effect=effect)
+def password(
+    doc: str, *, update_mode: UpdateMode = READ_ONLY, internal: bool = False, effect: Effect = WORKS
+) -> Setting[str | None]:
+    return Setting(Text(ConfigType.PASSWORD), None, doc, update_mode, internal=internal, effect=effect)
 
 
 def pairs(

@@ -64,7 +64,7 @@ _O = AclOperation
 # Before somebody is authenticated, and what tells nothing about the cluster.
 FREE: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
-# Their handlers check topics, groups, transactional ids, and what of the cluster they show.
+# Their handlers check topics, groups, transactional ids, tokens, and what of the cluster they show.
 CHECKED_BY_HANDLERS: Final = frozenset(
     {
         ApiKey.PRODUCE,
@@ -100,6 +100,10 @@ CHECKED_BY_HANDLERS: Final = frozenset(
         ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.LIST_TRANSACTIONS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
 )
 

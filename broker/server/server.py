@@ -26,7 +26,7 @@ from barnabas.broker.server.request import Pause
 
 if TYPE_CHECKING:
     from barnabas.broker.security.authorizer import CheckedAccess
-    from barnabas.broker.security.sasl.scram import CredentialOf
+    from barnabas.broker.security.sasl.scram import CredentialOf, TokenOf
 
 log = structlog.get_logger()
 
@@ -93,6 +93,8 @@ class Server:
         self.access_of: Callable[[Principal, str], CheckedAccess | None] = _everything
         # Looks up what is known of a user's password.
         self.scram_credential: CredentialOf = _unknown
+        # Looks up delegation tokens.
+        self.token_login: TokenOf = _unknown
         self.failed_authentications = 0
         self._refuses_clients = False
         # May refuse new connections, with a reason (broker.testing).

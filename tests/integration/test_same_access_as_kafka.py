@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from barnabas.client.requests import acls, admin, data, groups, lookup, transactions, users
+from barnabas.client.requests import acls, admin, data, groups, lookup, tokens, transactions, users
 from barnabas.client.requests.records import batch
 from barnabas.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from barnabas.protocol.api import ApiKey
@@ -543,6 +543,26 @@ CASES = {
         lambda side, version: acls.delete_acls(acls.Rule(name="nothing")),
         ["alter cluster"],
         [["describe cluster"]],
+    ),
+    # Without a key for delegation tokens. tests/integration/test_same_token_answers_as_kafka.py has one.
+    "CreateDelegationToken": Case(
+        ApiKey.CREATE_DELEGATION_TOKEN, [1, 2, 3], lambda side, version: tokens.create_token(), []
+    ),
+    "CreateDelegationToken for another": Case(
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        [3],
+        lambda side, version: tokens.create_token("bob"),
+        ["create_tokens user User:bob"],
+        [["create_tokens user bob"], ["describe_tokens user User:bob"], ["create_tokens user *"]],
+    ),
+    "RenewDelegationToken": Case(
+        ApiKey.RENEW_DELEGATION_TOKEN, [1, 2], lambda side, version: tokens.renew_token(b"x"), []
+    ),
+    "ExpireDelegationToken": Case(
+        ApiKey.EXPIRE_DELEGATION_TOKEN, [1, 2], lambda side, version: tokens.expire_token(b"x"), []
+    ),
+    "DescribeDelegationToken": Case(
+        ApiKey.DESCRIBE_DELEGATION_TOKEN, [1, 2, 3], lambda side, version: tokens.describe_tokens(), []
     ),
 }
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from barnabas.client.requests.tokens import create_token, describe_tokens, expire_token, renew_token
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -105,3 +106,20 @@ def test_a_handshake_where_nobody_authenticates(brokers, version):
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_an_authentication_where_nobody_authenticates(brokers, version):
     play(brokers, ApiKey.SASL_AUTHENTICATE, version, SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
+
+
+# --- delegation tokens; tests/integration/test_same_token_answers_as_kafka.py has what is answered to known users ---
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "request_"),
+    [
+        *((ApiKey.CREATE_DELEGATION_TOKEN, version, create_token()) for version in (1, 2, 3)),
+        (ApiKey.CREATE_DELEGATION_TOKEN, 3, create_token("bob")),
+        *((ApiKey.RENEW_DELEGATION_TOKEN, version, renew_token(b"x")) for version in (1, 2)),
+        *((ApiKey.EXPIRE_DELEGATION_TOKEN, version, expire_token(b"x")) for version in (1, 2)),
+        *((ApiKey.DESCRIBE_DELEGATION_TOKEN, version, describe_tokens()) for version in (1, 2, 3)),
+    ],
+)
+def test_nobody_asks_for_tokens_in_plaintext(brokers, key, version, request_):
+    play(brokers, key, version, request_)

@@ -54,6 +54,7 @@ class GuardedSide(AdminSide):
     def __init__(self, port: int) -> None:
         self._port = port
         self._wires: dict[str, Wire] = {}
+        self.logins: dict[str, Security] = {}  # of those who have another password
         self.user = ADMIN
         super().__init__(port)
         self._wire.close()
@@ -62,7 +63,7 @@ class GuardedSide(AdminSide):
         wire = self._wires.get(self.user)
         if wire is None:
             wire = self._wires[self.user] = Wire("127.0.0.1", self._port)
-            authenticate(wire, Security(mechanism="PLAIN", user=self.user, password=PASSWORD))
+            authenticate(wire, self.logins.get(self.user, Security(None, "PLAIN", self.user, PASSWORD)))
         wire.send(request_frame(key, message, version))
         body = wire.receive()
         if body is None:
@@ -100,7 +101,7 @@ def guarded(
     settings = {
         **settings,
         "authorizer.class.name": _STANDARD,
-        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
             f'{_PLAIN} required username="{ADMIN}" password="{PASSWORD}" {users};'
         ),

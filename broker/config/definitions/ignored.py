@@ -84,8 +84,7 @@ _QUOTAS_AND_METRICS = """
 """
 
 _JAVA_SECURITY = """
-    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-    delegation.token.secret.key principal.builder.class sasl.client.callback.handler.class
+    principal.builder.class sasl.client.callback.handler.class
     sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
     sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
     sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
@@ -117,7 +116,7 @@ _BETWEEN_BROKERS = """
 _OLDER_RELEASES = """
     advertised.host.name advertised.port auto.include.jmx.reporter broker.id.generation.enable
     control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
-    delegation.token.master.key eligible.leader.replicas.enable group.coordinator.new.enable group.share.enable
+    eligible.leader.replicas.enable group.coordinator.new.enable group.share.enable
     group.share.max.groups host.name
     log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
     metadata.log.segment.min.bytes offsets.commit.required.acks password.encoder.cipher.algorithm

@@ -90,3 +90,17 @@ class SecuritySettings:
     allow_everyone_if_no_acl_found = boolean(
         False, "With an authorizer, whether everybody may do everything to resources that no rule is about."
     )
+
+    delegation_token_secret_key = password(
+        "The key that delegation tokens are made with, the same on every broker. Without it there are no tokens."
+    )
+    delegation_token_master_key = password("The older name of delegation.token.secret.key.", internal=True)
+    delegation_token_expiry_time_ms = long(
+        86400000, "How long a delegation token is valid before it has to be renewed.", at_least=1
+    )
+    delegation_token_max_lifetime_ms = long(
+        604800000, "How long after its creation a delegation token can be renewed at most.", at_least=1
+    )
+    delegation_token_expiry_check_interval_ms = long(
+        3600000, "How often delegation tokens that are no longer valid are removed.", at_least=1
+    )

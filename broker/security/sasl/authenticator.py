@@ -56,6 +56,7 @@ class Authenticator:
         self._is_bare = False  # whether messages come without a request around them
         self._known: Principal | None = None  # who it was before it authenticates again
         self._ends_at: float | None = None  # when the session is over
+        self.is_by_token = False  # whether a delegation token says who it is
 
     def begin(self, connection: Connection) -> None:
         """Let nothing but authentication through."""
@@ -144,6 +145,7 @@ class Authenticator:
         step = self._exchange.step(message)
         if step.principal is not None and self._known is not None and step.principal != self._known:
             raise AuthenticationFailed("Cannot change principals during re-authentication")
+        self.is_by_token = step.by_token
         return step
 
     def _lifetime_ms(self, step: Step) -> int:

@@ -12,7 +12,7 @@ from barnabas.broker.security.sasl.jwks import FileKeys, UrlKeys, keys_at
 from barnabas.broker.security.sasl.mechanism import Exchange
 from barnabas.broker.security.sasl.oauthbearer import OAuthBearer, Validator
 from barnabas.broker.security.sasl.plain import Plain
-from barnabas.broker.security.sasl.scram import CredentialOf, Scram
+from barnabas.broker.security.sasl.scram import CredentialOf, Scram, TokenOf
 from barnabas.protocol.scram import MECHANISMS as SCRAM
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Sasl:
         self._listener = listener
         self._keys: dict[str, FileKeys | UrlKeys] = {}  # by their URL
         self._credential_of: CredentialOf = lambda user, mechanism: server.scram_credential(user, mechanism)
+        self._token_of: TokenOf = lambda token_id, mechanism: server.token_login(token_id, mechanism)
         self.mechanisms: dict[str, Callable[[], Exchange]] = {}
         self.reconfigure()
 
@@ -57,7 +58,7 @@ class Sasl:
 
     def _mechanism(self, name: str) -> Callable[[], Exchange]:
         if name in SCRAM:
-            return partial(Scram, name, self._credential_of)
+            return partial(Scram, name, self._credential_of, self._token_of)
         settings = self._config.for_listener(self._listener, name)
         prefix = f"listener.name.{self._listener.lower()}.{name.lower()}."
         if name == OAUTHBEARER:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.broker.security.principal import USER, Principal
 from barnabas.broker.security.sasl.mechanism import AuthenticationFailed, Step
 from barnabas.protocol.scram import (
     FEWEST_ITERATIONS,
     MECHANISMS,
+    TOKEN_AUTH,
     FirstMessage,
     ScramCredential,
     ScramError,
@@ -26,6 +27,18 @@ from barnabas.protocol.scram import (
 CredentialOf = Callable[[str, str], ScramCredential | None]
 """The credential of a user for a mechanism."""
 
+
+class TokenLogin(NamedTuple):
+    """What is known of a delegation token, for a mechanism."""
+
+    credential: ScramCredential
+    owner: str
+    expires_at_ms: int
+
+
+TokenOf = Callable[[str, str], TokenLogin | None]
+"""What is known of the token with an id, for a mechanism."""
+
 # Users that do not exist have a salt of their own, too, and it is always the same: nobody learns who exists.
 _SECRET: Final = os.urandom(32)
 _SALT_SIZE: Final = 24
@@ -34,9 +47,11 @@ _SALT_SIZE: Final = 24
 class Scram:
     """One exchange of a client."""
 
-    def __init__(self, mechanism: str, credential_of: CredentialOf) -> None:
+    def __init__(self, mechanism: str, credential_of: CredentialOf, token_of: TokenOf) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
+        self._token_of = token_of
+        self._token: TokenLogin | None = None
         self._first: FirstMessage | None = None
         self._challenge = ""
         self._nonce = ""
@@ -55,12 +70,18 @@ class Scram:
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        found = self._credential_of(first.user, self._mechanism)
+        found = self._looked_up(first)
         self._is_known = found is not None
         self._credential = credential = found or _made_up(first.user, self._mechanism)
         self._nonce = first.nonce + encoded(os.urandom(18))
         self._challenge = f"r={self._nonce},s={encoded(credential.salt)},i={credential.iterations}"
         return Step(self._challenge.encode())
+
+    def _looked_up(self, first: FirstMessage) -> ScramCredential | None:
+        if first.extensions.get(TOKEN_AUTH, "").lower() != "true":
+            return self._credential_of(first.user, self._mechanism)
+        self._token = self._token_of(first.user, self._mechanism)
+        return None if self._token is None else self._token.credential
 
     def _proved(self, first: FirstMessage, message: bytes) -> Step:
         assert self._credential is not None
@@ -77,7 +98,11 @@ class Scram:
         if not (is_right and self._is_known):
             raise self._failure()
         signature = server_signature(self._mechanism, self._credential, auth_message)
-        return Step(f"v={encoded(signature)}".encode(), Principal(USER, first.user))
+        answer = f"v={encoded(signature)}".encode()
+        token = self._token
+        if token is not None:
+            return Step(answer, Principal(USER, token.owner), token.expires_at_ms, by_token=True)
+        return Step(answer, Principal(USER, first.user))
 
     def _failure(self) -> AuthenticationFailed:
         return AuthenticationFailed(

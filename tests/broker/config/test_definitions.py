@@ -49,7 +49,7 @@ AUTHORIZER_SETTINGS = {"super.users", "allow.everyone.if.no.acl.found"}
 # Kafka has had them only up to 3.9.
 WITH_ZOOKEEPER = {
     *("zookeeper.connect", "zookeeper.session.timeout.ms", "zookeeper.connection.timeout.ms"),
-    *("leader.imbalance.per.broker.percentage", "inter.broker.protocol.version"),
+    *("leader.imbalance.per.broker.percentage", "inter.broker.protocol.version", "delegation.token.master.key"),
 }
 FIXED_WHILE_RUNNING = {"listeners", "listener.security.protocol.map"}
 

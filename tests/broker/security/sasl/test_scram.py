@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.broker.security.principal import Principal
 from barnabas.broker.security.sasl.mechanism import AuthenticationFailed
-from barnabas.broker.security.sasl.scram import Scram, read_credential, write_credential
+from barnabas.broker.security.sasl.scram import Scram, TokenLogin, read_credential, write_credential
 from barnabas.protocol.scram import (
     ScramClient,
     ScramCredential,
@@ -18,10 +18,11 @@ USERS = {
     "alice": ScramCredential.of_password(SHA256, "secret", b"salt of alice", 4096),
     "a=b,c": ScramCredential.of_password(SHA256, "secret", b"another salt", 5000),
 }
+TOKENS = {"alice": TokenLogin(ScramCredential.of_password(SHA256, "hmac", b"salt", 4096), "owner", 5000)}
 
 
 def exchange():
-    return Scram(SHA256, lambda user, mechanism: USERS.get(user))
+    return Scram(SHA256, lambda user, mechanism: USERS.get(user), lambda token_id, mechanism: TOKENS.get(token_id))
 
 
 def log_in(user, password, server=None):
@@ -128,3 +129,24 @@ def test_credentials_are_written_as_kafka_does():
 def test_a_first_message_is_read():
     first = read_first_message(b"n,,n=x=3Dy=2Cz,r=abc,tokenauth=true")
     assert (first.user, first.nonce, first.extensions) == ("x=y,z", "abc", {"tokenauth": "true"})
+
+
+@pytest.mark.parametrize(("flag", "is_let_in"), [("true", True), ("TRUE", True), ("false", False), ("", False)])
+def test_a_delegation_token_is_another_kind_of_user(flag, is_let_in):
+    server = exchange()
+    client = ScramClient(SHA256, "alice", "hmac", b"nonce", {"tokenauth": flag})
+    proof = client.final(server.step(client.first()).answer)
+    if is_let_in:
+        last = server.step(proof)
+        client.finish(last.answer)
+        assert (last.principal, last.expires_at_ms, last.by_token) == (Principal("User", "owner"), 5000, True)
+    else:
+        with pytest.raises(AuthenticationFailed):
+            server.step(proof)
+
+
+def test_no_password_of_a_user_opens_a_token():
+    server = exchange()
+    client = ScramClient(SHA256, "alice", "secret", b"nonce", {"tokenauth": "true"})
+    with pytest.raises(AuthenticationFailed):
+        server.step(client.final(server.step(client.first()).answer))
