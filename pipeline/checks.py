@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from barnabas.pipeline.frames.modules import file_of
+from barnabas.pipeline.kafka_settings import problem_with
 from barnabas.pipeline.model import (
     BadRecordsAction,
     Delivery,
@@ -68,6 +69,9 @@ def _problems(pipeline: Pipeline) -> Iterator[Problem]:
     for address in pipeline.bootstrap.split(","):
         if not re.fullmatch(r"\s*(\[[^]]+\]|[^\s:]+):\d{1,5}\s*", address):
             yield Problem(("bootstrap",), f"{address.strip()!r} is not an address such as 127.0.0.1:9092")
+    problem = problem_with(pipeline.kafka)
+    if problem is not None:
+        yield Problem(("security",), problem)
     yield from _names(pipeline)
     for source in pipeline.sources:
         yield from _of_source(source, ("sources", source.name))

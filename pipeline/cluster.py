@@ -42,7 +42,9 @@ class Cluster:
         try:
             self._admin = AdminClient(self._config)
         except KafkaException as error:
-            raise PipelineError(f"the settings under `kafka` are refused: {error.args[0].str()}") from None
+            raise PipelineError(
+                f"the settings under `kafka` and `security` are refused: {error.args[0].str()}"
+            ) from None
         self.cluster_id = ""
 
     def topics(self) -> dict[str, int]:

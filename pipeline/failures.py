@@ -66,7 +66,8 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"TOPIC_AUTHORIZATION_FAILED|_AUTHENTICATION|GROUP_AUTHORIZATION|SaslAuthentication",
-        "the broker at {bootstrap} refuses this client; check the settings under `kafka` in the file",
+        "the broker at {bootstrap} refuses this client; check the settings under `security` in the file, or those of "
+        "--client-config",
     ),
     (r"OutOfMemoryError", "Spark ran out of memory; set spark.driver.memory (or spark.executor.memory) under `spark`"),
 )

@@ -170,9 +170,8 @@ class Pipeline:
     transforms: tuple[Transform, ...] = ()
     trigger: Trigger = Trigger()
     bad_records: BadRecords = BadRecords()
-    kafka: Mapping[str, str] = field(
-        default_factory=dict
-    )  # client settings under librdkafka's and Kafka's shared names
+    # Client settings, those of security included, under librdkafka's names or those of Java's client.
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark: Mapping[str, str] = field(default_factory=dict)
     master: str = "local[*]"
     folder: Path = Path()  # where Python functions are looked up, and what relative paths are relative to

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from barnabas.client.client import Client
 from barnabas.client.connection import Address, parse_address
+from barnabas.client.security import PLAINTEXT, Security
 from barnabas.command.ending import UsageError
 from barnabas.command.parser import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, add_actions, add_bootstrap
 from barnabas.command.profiles import Profile, load_profile
@@ -29,13 +30,17 @@ def add_connection(parser: argparse.ArgumentParser, timeout: str = "how long to 
         default=argparse.SUPPRESS,
         help=f"{timeout} (default: the profile's, or {DEFAULT_TIMEOUT})",
     )
-    group.add_argument(
+    add_client_config(group)
+    parser.set_defaults(connects=True)
+
+
+def add_client_config(parser: Any) -> None:
+    parser.add_argument(
         "--client-config",
         metavar="FILE",
         default=argparse.SUPPRESS,
         help="Kafka's client settings in a .properties file: security.protocol, sasl.jaas.config and so on",
     )
-    parser.set_defaults(connects=True)
 
 
 def add_client_actions(parser: argparse.ArgumentParser) -> Any:
@@ -63,16 +68,22 @@ def add_json(parser: argparse.ArgumentParser, summary: str = "print JSON instead
 
 
 def client(options: argparse.Namespace) -> Client:
-    addresses, timeout = _connection(options)
+    addresses, timeout, security = connection(options)
+    return Client(addresses, "barnabas", timeout, security)
+
+
+def connection(options: argparse.Namespace) -> tuple[list[Address], float, Security]:
+    """The brokers, the timeout, and how the brokers are reached."""
+    addresses, timeout = brokers_and_timeout(options)
     path = getattr(options, "client_config", None)
     if path is None:
-        return Client(addresses, "barnabas", timeout)
+        return addresses, timeout, PLAINTEXT
     from barnabas.command.client_config import read_client_config
 
     security, bootstrap_servers = read_client_config(path)
     if bootstrap_servers is not None and not _is_told(options):
         addresses = _parsed(bootstrap, bootstrap_servers, f"{path}: bootstrap.servers")
-    return Client(addresses, "barnabas", timeout, security)
+    return addresses, timeout, security
 
 
 def _is_told(options: argparse.Namespace) -> bool:
@@ -81,14 +92,7 @@ def _is_told(options: argparse.Namespace) -> bool:
     return on_command_line or bool(os.environ.get(BOOTSTRAP_VARIABLE))
 
 
-def connection(options: argparse.Namespace) -> tuple[list[Address], float]:
-    """The brokers and the timeout, for a command that connects in plaintext by itself."""
-    if hasattr(options, "client_config"):
-        raise UsageError(f"barnabas {options.command} connects in plaintext only: --client-config does not apply")
-    return _connection(options)
-
-
-def _connection(options: argparse.Namespace) -> tuple[list[Address], float]:
+def brokers_and_timeout(options: argparse.Namespace) -> tuple[list[Address], float]:
     """The brokers and the timeout: from the command line, the environment, the profile, or the defaults."""
     profile = load_profile(getattr(options, "profile", None))
     timeout: float | None = getattr(options, "timeout", None)

@@ -12,9 +12,9 @@ from typing import Final
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.properties import read_properties
 from barnabas.broker.security.errors import SecurityError
-from barnabas.broker.security.sasl.jaas import parse_jaas
 from barnabas.client.security import MECHANISMS, PLAINTEXT, Security
 from barnabas.command.ending import UsageError
+from barnabas.protocol.jaas import JaasError, parse_jaas
 from barnabas.protocol.scram import TOKEN_AUTH
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -22,12 +22,20 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 def read_client_config(path: str) -> tuple[Security, str | None]:
     """What the file says of security, and its bootstrap.servers if it has any."""
+    settings = read_client_settings(path)
     try:
-        settings = {name: value for name, value, _ in read_properties(path)}
         return _security(settings), settings.get("bootstrap.servers")
-    except (ConfigError, SecurityError, OSError) as error:
+    except (ConfigError, SecurityError, JaasError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: {reason}") from None
+
+
+def read_client_settings(path: str) -> dict[str, str]:
+    """The settings of the file themselves. UsageError if it cannot be read."""
+    try:
+        return {name: value for name, value, _ in read_properties(path)}
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
 
 
 def _security(settings: Mapping[str, str]) -> Security:

@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         print(listing(checks))
         return 0
-    brokers, timeout = connection(options)
+    brokers, timeout, security = connection(options)
     try:
-        target = look_at(brokers, timeout)
+        target = look_at(brokers, timeout, security)
     except CannotRun as error:
         complain(error)
         return _UNUSABLE

@@ -6,10 +6,15 @@ import argparse
 import logging
 import sys
 from pathlib import Path
+from typing import Final
 
+from barnabas.command.arguments import add_client_config, brokers_and_timeout
 from barnabas.command.ending import UsageError, complain, terminated_like_interrupted
 from barnabas.command.parser import add_actions, add_bootstrap
 from barnabas.command.values import assignment, duration
+
+_BOOTSTRAP: Final = "bootstrap.servers"
+_OF_SECURITY: Final = ("security.", "sasl.", "ssl.", "client.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +46,7 @@ def _action(
     parser = actions.add_parser(name, help=summary, description=summary)
     parser.set_defaults(run=run, action=name, connects=True)
     add_bootstrap(parser, default="the file's")
+    add_client_config(parser)
     parser.add_argument("file", metavar="FILE", help="a pipeline's YAML file")
     parser.add_argument(
         "--config",
@@ -65,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "init":
         return _init(options)
     try:
-        pipeline = load(options.file, [*_bootstrap(options), *options.overrides])
+        security = _client_settings(options)
+        pipeline = load(options.file, [*_bootstrap(options, security), *options.overrides], security)
         if options.action == "validate":
             print(f"{options.file}: nothing is wrong")
             return 0
@@ -101,13 +108,23 @@ def run(options: argparse.Namespace) -> int:
         return 1
 
 
-def _bootstrap(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """What the command line says about the broker. The file wins over the environment."""
-    if not hasattr(options, "bootstrap") and not hasattr(options, "profile"):
-        return []
-    from barnabas.command.arguments import connection
+def _client_settings(options: argparse.Namespace) -> dict[str, str]:
+    """What --client-config says of security, and of where the brokers are."""
+    path = getattr(options, "client_config", None)
+    if path is None:
+        return {}
+    from barnabas.command.client_config import read_client_settings
 
-    addresses, _ = connection(options)
+    found = read_client_settings(path).items()
+    return {name: value for name, value in found if name == _BOOTSTRAP or name.startswith(_OF_SECURITY)}
+
+
+def _bootstrap(options: argparse.Namespace, security: dict[str, str]) -> list[tuple[str, str]]:
+    """What the command line says about the broker. The file wins over the environment."""
+    in_client_config = security.pop(_BOOTSTRAP, None)
+    if not hasattr(options, "bootstrap") and not hasattr(options, "profile"):
+        return [] if in_client_config is None else [("bootstrap", in_client_config)]
+    addresses, _ = brokers_and_timeout(options)
     return [("bootstrap", ",".join(map(str, addresses)))]
 
 

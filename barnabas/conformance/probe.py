@@ -134,7 +134,7 @@ class Probe:
 
     def connect(self, address: Address | None = None) -> StrictWire:
         """A separate connection, by default to the broker named on the command line."""
-        wire = StrictWire(address or self.target.bootstrap, self.deadline)
+        wire = StrictWire(address or self.target.bootstrap, self.deadline, self.target.security)
         self._wires.append(wire)
         return wire
 

@@ -109,7 +109,7 @@ class Run:
         address = self._target.nodes.get(self._target.controller, self._target.bootstrap)
         version = min(self._target.versions[ApiKey.DELETE_TOPICS].highest, DeleteTopicsRequest.versions.highest)
         with suppress(Failed):
-            wire = StrictWire(address, Deadline(self._seconds))
+            wire = StrictWire(address, Deadline(self._seconds), self._target.security)
             try:
                 for begin in range(0, len(self._topics), DELETED_AT_ONCE):
                     names = self._topics[begin : begin + DELETED_AT_ONCE]

@@ -11,6 +11,8 @@ from collections import deque
 from typing import Any, Final, NamedTuple
 
 from barnabas.client.connection import Address
+from barnabas.client.errors import NotAuthenticated
+from barnabas.client.security import PLAINTEXT, Security, authenticate
 from barnabas.client.wire import Wire
 from barnabas.conformance.verdict import Failed
 from barnabas.protocol.api import ApiKey
@@ -46,16 +48,21 @@ class Asked(NamedTuple):
 
 
 class StrictWire:
-    def __init__(self, address: Address, deadline: Deadline) -> None:
+    def __init__(self, address: Address, deadline: Deadline, security: Security = PLAINTEXT) -> None:
         self.address = address
         self.closed = False
         self._deadline = deadline
         self._correlation_id = 0
         self._asked: deque[Asked] = deque()
         try:
-            self._wire = Wire(*address, deadline.check())
+            self._wire = Wire(*address, deadline.check(), security.tls)
         except OSError as error:
             raise Failed("a connection", f"none could be made: {error.strerror or error}") from None
+        try:
+            authenticate(self._wire, security)
+        except (NotAuthenticated, ProtocolError, OSError) as error:
+            self._wire.close()
+            raise Failed("the broker to let us in", str(error)) from None
 
     # --- sending ---
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from barnabas.client.client import Client
 from barnabas.client.connection import Address
 from barnabas.client.errors import ClientError
+from barnabas.client.security import PLAINTEXT, Security
 from barnabas.conformance.catalogue import Check
 from barnabas.conformance.strict_wire import Deadline, StrictWire
 from barnabas.conformance.verdict import Failed
@@ -32,6 +33,8 @@ class Target:
     """Advertised APIs that this tool has no messages for."""
     features: Mapping[str, int]
     """Finalized features and their levels."""
+    security: Security = PLAINTEXT
+    """How it is reached."""
 
     def common(self, key: ApiKey, wanted: Versions) -> Versions | None:
         """The wanted versions that the broker advertises and this tool knows."""
@@ -62,17 +65,17 @@ class Target:
         return None
 
 
-def look_at(bootstrap: Sequence[Address], timeout: float) -> Target:
+def look_at(bootstrap: Sequence[Address], timeout: float, security: Security = PLAINTEXT) -> Target:
     """Find out what the broker advertises. A broker that answers this can be checked."""
     try:
-        with Client(bootstrap, timeout=timeout) as client:
+        with Client(bootstrap, timeout=timeout, security=security) as client:
             metadata = client.metadata([])
             address = client.any_broker().address
     except ClientError as error:
         raise CannotRun(str(error)) from None
     deadline = Deadline(timeout)
     try:
-        wire = StrictWire(address, deadline)
+        wire = StrictWire(address, deadline, security)
         try:
             first = wire.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
             ranges = {each.api_key: Versions(each.min_version, each.max_version) for each in first.api_keys}
@@ -90,4 +93,5 @@ def look_at(bootstrap: Sequence[Address], timeout: float) -> Target:
         versions={ApiKey(key): versions for key, versions in ranges.items() if key in _KNOWN},
         unknown_keys=sorted(key for key in ranges if key not in _KNOWN),
         features={each.name: each.max_version_level for each in answer.finalized_features},
+        security=security,
     )

@@ -14,8 +14,14 @@ EXAMPLE: Final = """\
 
 name: paid-orders                # names the pipeline's transactions and offsets, so keep it
 bootstrap: 127.0.0.1:9092        # a broker: Barnabas or Apache Kafka
-# kafka:                         # client settings under librdkafka's names
-#   security.protocol: SASL_SSL
+# security:                      # Kafka's client settings, for a broker that wants TLS or a password;
+#   security.protocol: SASL_SSL  # or --client-config FILE
+#   sasl.mechanism: SCRAM-SHA-256
+#   sasl.jaas.config: org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";
+#   ssl.truststore.type: PEM
+#   ssl.truststore.location: /etc/ca.pem
+# kafka:                         # other client settings, under librdkafka's names
+#   message.max.bytes: 2000000
 # master: local[*]               # or spark://HOST:7077, yarn, k8s://...; --master overrides it
 # spark:                         # Spark's own settings
 #   spark.sql.shuffle.partitions: 4

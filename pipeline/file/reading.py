@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -51,8 +51,13 @@ class FileError(PipelineError):
         super().__init__("\n".join(f"{file}:{each.line}: {each.message}" for each in problems))
 
 
-def load(file: str | FilePath, overrides: Iterable[tuple[str, str]] = ()) -> Pipeline:
-    """The pipeline of a file, with overrides (`--config`) such as ("sources.lines.topic", "other") applied."""
+def load(
+    file: str | FilePath, overrides: Iterable[tuple[str, str]] = (), security: Mapping[str, str] | None = None
+) -> Pipeline:
+    """The pipeline of a file, with overrides (`--config`) such as ("sources.lines.topic", "other") applied.
+
+    `security` has client settings (`--client-config`), which win over those in the file.
+    """
     path = FilePath(file)
     try:
         text = path.read_text(encoding="utf-8")
@@ -61,10 +66,16 @@ def load(file: str | FilePath, overrides: Iterable[tuple[str, str]] = ()) -> Pip
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise FileError(str(path), [Located(line, f"this is no UTF-8: {error.reason}")]) from None
-    return parse(text, str(path), path.absolute().parent, overrides)
+    return parse(text, str(path), path.absolute().parent, overrides, security)
 
 
-def parse(text: str, file: str, folder: FilePath, overrides: Iterable[tuple[str, str]] = ()) -> Pipeline:
+def parse(
+    text: str,
+    file: str,
+    folder: FilePath,
+    overrides: Iterable[tuple[str, str]] = (),
+    security: Mapping[str, str] | None = None,
+) -> Pipeline:
     document = Document(text)
     problems: list[Problem] = []
     for key, value in overrides:
@@ -76,7 +87,7 @@ def parse(text: str, file: str, folder: FilePath, overrides: Iterable[tuple[str,
     if document.value is None and not document.mistakes:
         problems.append(Problem((), "the file is empty; `barnabas pipeline init` writes an example"))
     elif document.value is not None:
-        pipeline = _pipeline(Fields(document.value, (), problems), folder)
+        pipeline = _pipeline(Fields(document.value, (), problems), folder, security or {})
         problems += [each for each in problems_of(pipeline) if not _follows(each, problems)]
     located = [Located(line, message) for line, message in document.mistakes]
     located += [Located(document.line(_place(each.path, document), each.line_in_text), str(each)) for each in problems]
@@ -100,7 +111,7 @@ def _place(path: Path, document: Document) -> Path:
     return path
 
 
-def _pipeline(fields: Fields, folder: FilePath) -> Pipeline:
+def _pipeline(fields: Fields, folder: FilePath, security: Mapping[str, str]) -> Pipeline:
     problems = fields.problems
     name = fields.text("name", "", needed=True) or ""
     checkpoint = fields.text("checkpoint", "", needed=True) or ""
@@ -113,7 +124,7 @@ def _pipeline(fields: Fields, folder: FilePath) -> Pipeline:
         checkpoint=resolved(checkpoint, folder),
         trigger=_trigger(fields),
         bad_records=_bad_records(fields, problems),
-        kafka=fields.settings("kafka"),
+        kafka={**fields.settings("security"), **fields.settings("kafka"), **security},
         spark=fields.settings("spark"),
         master=fields.text("master", "local[*]") or "local[*]",
         folder=folder,

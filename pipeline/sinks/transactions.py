@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -30,7 +30,7 @@ class Target:
     """Where an exactly-once query writes, and under which names. Travels to executors."""
 
     bootstrap: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)  # there may be passwords among them
     query: str  # the consumer group of its markers, and the beginning of its transactional ids
     topic: str
     transaction_timeout: float

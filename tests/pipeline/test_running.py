@@ -423,3 +423,29 @@ def test_a_full_disk(spark_is_here, broker, tmp_path):
     assert done.returncode == 1, done.stderr
     assert "there is no room left on" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+SECURED = """\
+name: secured
+sources:
+  lines: {topic: lines}
+sinks:
+  once: {from: lines, topic: once, partitions: 1, format: text, columns: value}
+  often: {from: lines, topic: often, partitions: 1, format: text, columns: value, delivery: at-least-once}
+checkpoint: checkpoint
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("library", ["java", "confluent"])
+def test_a_broker_that_wants_tls_and_a_password(spark, tmp_path, library):
+    with Barnabas(security="sasl_ssl", users={"alice": 'very "s3cret"'}) as broker:
+        settings = broker.client_settings(library)
+        topics = Topics(broker.bootstrap_servers, broker.client_settings("confluent"))
+        topics.create(lines=1)
+        topics.fill("lines", ["one", "two"])
+        bootstrap = [("bootstrap", broker.bootstrap_servers)]
+        security = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
+        run(parse(SECURED, "test.yaml", tmp_path, bootstrap, security), once=True, spark=spark)
+        for topic in ("once", "often"):
+            assert sorted(topics.values(topic)) == ["one", "two"]

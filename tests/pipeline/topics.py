@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -12,13 +12,13 @@ QUIET = {"log_level": 0}  # tests look at what the code under test prints
 
 
 class Topics:
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, bootstrap: str, security: Mapping[str, str] | None = None) -> None:
+        self._client: dict[str, Any] = {**(security or {}), "bootstrap.servers": bootstrap, **QUIET}
 
     def create(self, **topics: int) -> None:
         """name=partitions; an underscore in a name is a dash."""
         new = [NewTopic(name.replace("_", "-"), partitions, 1) for name, partitions in topics.items()]
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
+        admin = AdminClient(self._client)
         for created in admin.create_topics(new).values():
             created.result(60)
 
@@ -27,8 +27,7 @@ class Topics:
         refused: list[str] = []
         producer = Producer(
             {
-                "bootstrap.servers": self.bootstrap,
-                **QUIET,
+                **self._client,
                 "linger.ms": 5,
                 "on_delivery": lambda error, message: refused.append(str(error)) if error is not None else None,
             }
@@ -48,8 +47,7 @@ class Topics:
         """Everything that is committed."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self.bootstrap,
-                **QUIET,
+                **self._client,
                 "group.id": "tests",
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,

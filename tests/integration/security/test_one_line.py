@@ -71,6 +71,17 @@ def test_the_command_with_a_client_s_settings(broker, tmp_path, library):
     assert (consumed.stdout, consumed.returncode) == (lines, 0), consumed.stderr
 
 
+@pytest.mark.parametrize("library", ["java", "confluent"])
+def test_conformance_with_a_client_s_settings(broker, tmp_path, library):
+    config = tmp_path / "client.properties"
+    config.write_text(as_properties(broker.client_settings(library)))
+    command = [sys.executable, "-m", "barnabas", "conformance", "--only", "framing", "--only", "api-versions"]
+    done = subprocess.run([*command, "--client-config", str(config)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    without = [*command, "-b", broker.bootstrap_servers, "--timeout", "5s"]
+    assert subprocess.run(without, capture_output=True, timeout=120).returncode == 2
+
+
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_every_user_by_every_mechanism(mechanism):
     with Barnabas(security="sasl_plaintext", users={"alice": "a", "bob": "b"}) as broker:

@@ -183,6 +183,42 @@ trigger: never
     ]
 
 
+SECURED = """\
+name: secured
+security:
+  security.protocol: SASL_SSL
+  sasl: {mechanism: PLAIN, username: alice, password: s3cret}
+  ssl.ca.location: ca.pem
+kafka: {client.id: me}
+sources: {lines: lines}
+sinks: {out: {from: lines, topic: out}}
+checkpoint: c
+"""
+
+
+def test_security_in_the_file_and_on_the_command_line():
+    pipeline = parse(SECURED, "f", Path("/"))
+    assert pipeline.kafka == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": "s3cret",
+        "ssl.ca.location": "ca.pem",
+        "client.id": "me",
+    }
+    assert "s3cret" not in repr(pipeline)
+    told = parse(SECURED, "f", Path("/"), security={"security.protocol": "SASL_PLAINTEXT"})
+    assert told.kafka["security.protocol"] == "SASL_PLAINTEXT"
+
+
+def test_security_that_a_client_cannot_use_is_reported_with_its_line_and_without_its_secrets():
+    text = SECURED.replace("  ssl.ca.location: ca.pem", "  ssl.truststore.location: trusted.p12")
+    with pytest.raises(FileError) as caught:
+        parse(text, "f", Path("/"))
+    assert str(caught.value).startswith("f:2: security: ssl.truststore.location must be a PEM file")
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -1,7 +1,6 @@
 import pytest
 
-from barnabas.broker.security.errors import SecurityError
-from barnabas.broker.security.sasl.jaas import parse_jaas
+from barnabas.protocol.jaas import JaasError, parse_jaas
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -34,6 +33,6 @@ def test_options_are_optional():
     ],
 )
 def test_what_cannot_be_read_is_not_quoted(text):
-    with pytest.raises(SecurityError, match=r"^the\.setting cannot be read") as refused:
+    with pytest.raises(JaasError, match=r"^the\.setting cannot be read") as refused:
         parse_jaas(text, "the.setting")
     assert "s3cret" not in str(refused.value)
