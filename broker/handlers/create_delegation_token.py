@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.token_requests import NO_TIME, check_sender, code_of, tokens_of
+from barnabas.broker.handlers.token_requests import check_sender, code_of, no_time, tokens_of
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.security.principal import USER, Principal
 from barnabas.broker.security.tokens import TokenRefused
@@ -35,15 +35,16 @@ async def handle(
     try:
         token, hmac = await _created(broker, request, message, owner)
     except (TokenRefused, RegistryError) as error:
+        code = code_of(error)
         return CreateDelegationTokenResponse(
-            error_code=code_of(error),
+            error_code=code,
             principal_type=owner.type,
             principal_name=owner.name,
             token_requester_principal_type=requester.type,
             token_requester_principal_name=requester.name,
-            issue_timestamp_ms=NO_TIME,
-            expiry_timestamp_ms=NO_TIME,
-            max_timestamp_ms=NO_TIME,
+            issue_timestamp_ms=no_time(code),
+            expiry_timestamp_ms=no_time(code),
+            max_timestamp_ms=no_time(code),
             token_id="",
             hmac=b"",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.token_requests import NO_TIME, check_sender, code_of, tokens_of
+from barnabas.broker.handlers.token_requests import check_sender, code_of, no_time, tokens_of
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.security.tokens import TokenRefused
 from barnabas.broker.server.request import Request
@@ -25,6 +25,7 @@ async def handle(
         principal = request.connection.principal
         token = await tokens_of(broker).end(bytes(message.hmac), principal, message.expiry_time_period_ms)
     except (TokenRefused, RegistryError) as error:
-        return ExpireDelegationTokenResponse(error_code=code_of(error), expiry_timestamp_ms=NO_TIME)
+        code = code_of(error)
+        return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=no_time(code))
     ends_at_ms = broker.clock.now_ms() if token is None else token.expires_at_ms
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=ends_at_ms)

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-NO_TIME: Final = -1
-"""In an answer with an error."""
+# In Kafka, the broker itself refuses for these reasons, and the controller for others.
+_AT_THE_BROKER: Final = (
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ErrorCode.INVALID_PRINCIPAL_TYPE,
+)
 
 
 def check_sender(request: Request) -> None:
@@ -43,3 +47,8 @@ def code_of(error: TokenRefused | RegistryError) -> ErrorCode:
         return error.code
     log.error("a delegation token could not be changed", reason=str(error))
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def no_time(code: ErrorCode) -> int:
+    """What stands for a time in an answer with an error."""
+    return -1 if code in _AT_THE_BROKER else 0

@@ -32,8 +32,12 @@ class Token(NamedTuple):
 
     @property
     def concerned(self) -> tuple[Principal, ...]:
-        """Those who may describe, renew and end it without any other right."""
+        """Those who may see it without any other right."""
         return self.owner, self.requester, *self.renewers
+
+    def may_change(self, principal: Principal) -> bool:
+        """Whether somebody may renew and end it. As in Kafka, having asked for it is not enough."""
+        return principal == self.owner or principal in self.renewers
 
     def is_expired(self, now_ms: int) -> bool:
         return self.max_at_ms < now_ms or self.expires_at_ms < now_ms
@@ -66,16 +70,17 @@ def issued(
 
 
 def renewed(token: Token, by: Principal, wanted_ms: int, lifetimes: Lifetimes, now_ms: int) -> Token:
-    _check(token, by, now_ms)
+    _check_life(token, now_ms)
+    _check_owner(token, by)
     return token._replace(expires_at_ms=min(token.max_at_ms, now_ms + _at_most(lifetimes.renewal_ms, wanted_ms)))
 
 
 def ended(token: Token, by: Principal, in_ms: int, now_ms: int) -> Token | None:
     """The token with its new end; None if it is to be removed now, which may also be done to one that is expired."""
+    _check_owner(token, by)
     if in_ms < 0:
-        _check_owner(token, by)
         return None
-    _check(token, by, now_ms)
+    _check_life(token, now_ms)
     return token._replace(expires_at_ms=min(token.max_at_ms, now_ms + in_ms))
 
 
@@ -83,12 +88,11 @@ def _at_most(limit_ms: int, wanted_ms: int) -> int:
     return min(limit_ms, wanted_ms) if wanted_ms > 0 else limit_ms
 
 
-def _check(token: Token, by: Principal, now_ms: int) -> None:
-    _check_owner(token, by)
+def _check_life(token: Token, now_ms: int) -> None:
     if token.is_expired(now_ms):
         raise TokenRefused(ErrorCode.DELEGATION_TOKEN_EXPIRED)
 
 
 def _check_owner(token: Token, by: Principal) -> None:
-    if by not in token.concerned:
+    if not token.may_change(by):
         raise TokenRefused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)

@@ -62,9 +62,9 @@ async def test_what_one_makes_all_know(two):
     renewed = await second.renew(made.hmac, ALICE, -1)
     assert renewed.expires_at_ms == made.token.expires_at_ms + 60_000
     assert two.known() == [made._replace(token=renewed)]
-    sooner = await first.end(made.hmac, BOB, 5000)
+    sooner = await first.end(made.hmac, ALICE, 5000)
     assert two.known() == [made._replace(token=sooner)]
-    assert await second.end(made.hmac, BOB, -1) is None
+    assert await second.end(made.hmac, ALICE, -1) is None
     assert two.known() == []
     changes = two.tree.children(token_nodes.CHANGES)
     assert {two.tree.get(f"{token_nodes.CHANGES}/{name}").data.decode() for name in changes} == {made.token.token_id}

@@ -25,6 +25,7 @@ from tests.support.side_by_side import CLOSED
 ADMIN = "admin"
 PASSWORD = "secret"
 _STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -105,6 +106,7 @@ def guarded(
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
             f'{_PLAIN} required username="{ADMIN}" password="{PASSWORD}" {users};'
         ),
+        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": f"{_SCRAM} required;",
     }
     kafka = ApacheKafka({**settings, "super.users": f"User:ANONYMOUS;User:{ADMIN}"})
     port = kafka.add_listener("SASL_PLAINTEXT")

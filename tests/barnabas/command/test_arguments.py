@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.client.connection import Address
 from barnabas.command import command_parser
-from barnabas.command.arguments import bootstrap, connection
+from barnabas.command.arguments import bootstrap, brokers_and_timeout
 from barnabas.command.ending import UsageError
 
 
@@ -22,7 +22,7 @@ def config(tmp_path, monkeypatch):
 
 
 def found(*arguments):
-    return connection(command_parser().parse_args(arguments))
+    return brokers_and_timeout(command_parser().parse_args(arguments))
 
 
 def host(*arguments):

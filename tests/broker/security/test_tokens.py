@@ -24,9 +24,9 @@ def test_a_life_can_be_made_shorter_but_not_longer(wanted_ms, expires_at_ms, max
     assert token == Token("id", ALICE, BOB, (CAROL,), 5000, expires_at_ms, max_at_ms)
 
 
-@pytest.mark.parametrize("who", [ALICE, BOB, CAROL])
+@pytest.mark.parametrize("who", [ALICE, CAROL])
 @pytest.mark.parametrize(("wanted_ms", "now_ms", "end_ms"), [(-1, 90, 190), (10, 90, 100), (500, 90, 190)])
-def test_owner_requester_and_renewers_renew_it(who, wanted_ms, now_ms, end_ms):
+def test_owner_and_renewers_renew_it(who, wanted_ms, now_ms, end_ms):
     assert renewed(TOKEN, who, wanted_ms, LIFETIMES, now_ms) == TOKEN._replace(expires_at_ms=end_ms)
 
 
@@ -46,6 +46,7 @@ def test_an_end_comes_when_it_is_asked_for():
     ("change", "code"),
     [
         (lambda: renewed(TOKEN, DAVE, -1, LIFETIMES, 10), ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH),
+        (lambda: renewed(TOKEN, BOB, -1, LIFETIMES, 10), ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH),
         (lambda: ended(TOKEN, DAVE, -1, 10), ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH),
         (lambda: ended(TOKEN, DAVE, 10, 10), ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH),
         (lambda: renewed(TOKEN, ALICE, -1, LIFETIMES, 101), ErrorCode.DELEGATION_TOKEN_EXPIRED),

@@ -27,6 +27,9 @@ SETTINGS = {
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
         'username="admin" password="secret" user_admin="secret" user_alice="secret";'
     ),
+    "listener.name.internal.scram-sha-256.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
     "delegation.token.secret.key": "a key",
     "delegation.token.expiry.check.interval.ms": "200",
 }

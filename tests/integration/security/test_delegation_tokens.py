@@ -11,6 +11,7 @@ pytestmark = pytest.mark.java
 
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OF_ALICE = ("--describe", "--owner-principal", "User:alice")
 
 
 @pytest.fixture(scope="module", params=[1, 3])
@@ -55,7 +56,9 @@ def test_kafka_s_tool_and_a_client_that_logs_in_by_a_token(broker, tool):
     ).stdout
     token_id, hmac = re.search(r"^(\S{22})\s+(\S{88})\s+User:alice\s+User:alice\s+\[?User:bob", created, re.M).groups()
     for user in ("alice", "bob"):
-        described = tool("kafka-delegation-tokens", as_user(user), "--describe").stdout
+        described = tool(
+            "kafka-delegation-tokens", as_user(user), "--describe", "--owner-principal", "User:alice"
+        ).stdout
         assert hmac in described
     renewed = tool("kafka-delegation-tokens", as_user("bob"), "--renew", "--renew-time-period", "-1", "--hmac", hmac)
     assert "Completed renew operation" in renewed.stdout
@@ -68,7 +71,7 @@ def test_kafka_s_tool_and_a_client_that_logs_in_by_a_token(broker, tool):
 
     ended = tool("kafka-delegation-tokens", as_user("alice"), "--expire", "--expiry-time-period", "-1", "--hmac", hmac)
     assert "Completed expire operation" in ended.stdout
-    assert hmac not in tool("kafka-delegation-tokens", as_user("alice"), "--describe").stdout
+    assert hmac not in tool("kafka-delegation-tokens", as_user("alice"), *OF_ALICE).stdout
     late = tool("kafka-topics", by_token, "--list", mechanism="SCRAM-SHA-256", check=False)
     assert late.returncode != 0
     assert hmac not in broker.log
