@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from heapq import heappop, heappush
 from itertools import count
 
 
@@ -15,6 +16,9 @@ class ManualTimer:
         self.callback = callback
         self.cancelled = False
 
+    def __lt__(self, other: ManualTimer) -> bool:
+        return (self.due, self.number) < (other.due, other.number)
+
     def cancel(self) -> None:
         self.cancelled = True
 
@@ -25,7 +29,7 @@ class ManualClock:
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = now_ms
         self._elapsed = 0.0
-        self._timers: list[ManualTimer] = []
+        self._timers: list[ManualTimer] = []  # a heap
         self._numbers = count()
         self._awaited: list[tuple[float, asyncio.Future[None]]] = []
 
@@ -37,7 +41,7 @@ class ManualClock:
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> ManualTimer:
         timer = ManualTimer(self._elapsed + delay, delay, next(self._numbers), callback)
-        self._timers.append(timer)
+        heappush(self._timers, timer)
         for awaited, future in self._awaited:
             if awaited == delay and not future.done():
                 future.set_result(None)
@@ -46,14 +50,11 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Let time pass, and call everything that falls due."""
         end = self._elapsed + seconds
-        while True:
-            self._timers = [timer for timer in self._timers if not timer.cancelled]
-            due = min(self._timers, key=lambda timer: (timer.due, timer.number), default=None)
-            if due is None or due.due > end:
-                break
-            self._timers.remove(due)
-            self._elapsed = max(self._elapsed, due.due)
-            due.callback()
+        while self._timers and self._timers[0].due <= end:
+            timer = heappop(self._timers)
+            if not timer.cancelled:
+                self._elapsed = max(self._elapsed, timer.due)
+                timer.callback()
         self._elapsed = end
 
     def pending(self, delay: float) -> int:
