@@ -113,7 +113,17 @@ class ConnectionState(TypedDict):
     peer: str
     listener: str
     client_id: str
+    principal: str  # such as User:alice
     requests: list[RequestState]
+
+
+class FailedAuthenticationsState(TypedDict):
+    """How many clients could not show who they are, since the broker was started."""
+
+    broker: int
+    listener: str
+    mechanism: str  # of SASL; "TLS" for failed handshakes, "none" where no mechanism was agreed on
+    count: int
 
 
 class SetAsideState(TypedDict):
@@ -133,4 +143,5 @@ class State(TypedDict):
     transactions: dict[str, TransactionState]
     producers: list[ProducerState]
     connections: list[ConnectionState]
+    failed_authentications: list[FailedAuthenticationsState]
     set_aside: list[SetAsideState]

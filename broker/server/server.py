@@ -95,7 +95,8 @@ class Server:
         self.scram_credential: CredentialOf = _unknown
         # Looks up delegation tokens.
         self.token_login: TokenOf = _unknown
-        self.failed_authentications = 0
+        # How often clients could not show who they are, by listener and mechanism.
+        self.failed_authentications: Counter[tuple[str, str]] = Counter()
         self._refuses_clients = False
         # May refuse new connections, with a reason (broker.testing).
         self.connection_filter: Callable[[tuple[str, int]], str | None] | None = None

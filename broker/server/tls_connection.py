@@ -185,6 +185,8 @@ class TlsConnection(Connection):
             self._on_readable()
 
     def close(self, reason: str | None = None) -> None:
+        if reason is not None and not self._is_open and not self.closed:
+            self._server.failed_authentications[self.listener.name, "TLS"] += 1
         self._end_deadline()
         super().close(reason)
 

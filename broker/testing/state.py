@@ -170,6 +170,7 @@ def connections(cluster: LocalCluster) -> list[Json]:
             "peer": connection.name,
             "listener": connection.listener.name,
             "client_id": connection.client_id,
+            "principal": str(connection.principal),
             "requests": [
                 {"api": request.api_key.api_name, "version": request.version, "correlation_id": request.correlation_id}
                 for request in connection.requests
@@ -179,6 +180,14 @@ def connections(cluster: LocalCluster) -> list[Json]:
         for broker in cluster.brokers
         for connection in sorted(broker.server.connections, key=lambda connection: connection.peer)
         if not connection.is_from_broker
+    ]
+
+
+def failed_authentications(cluster: LocalCluster) -> list[Json]:
+    return [
+        {"broker": broker.config.node_id, "listener": listener, "mechanism": mechanism, "count": count}
+        for broker in cluster.brokers
+        for (listener, mechanism), count in sorted(broker.server.failed_authentications.items())
     ]
 
 
@@ -221,5 +230,6 @@ PARTS: Final[dict[str, Callable[[LocalCluster], Any]]] = {
     "transactions": transactions,
     "producers": producers,
     "connections": connections,
+    "failed_authentications": failed_authentications,
     "set_aside": set_aside,
 }

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = struct.Struct(">h")
 _FIRST_VERSION_WITH_LIFETIME: Final = 1
+_NO_MECHANISM: Final = "none"  # where client and broker did not agree on one
 
 
 class State(Enum):
@@ -79,6 +80,8 @@ class Authenticator:
             if self._is_over() and key not in (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS):
                 raise ProtocolError("its session is over, and it did not authenticate again")
         elif key not in _ALLOWED[self.state]:
+            if self.state is not State.FAILED:  # which is counted already
+                self._count_failure(connection)
             raise ProtocolError(f"it sent {_name(key)} before it was authenticated")
         self._server.dispatcher.dispatch(connection, frame)
 
@@ -183,8 +186,8 @@ class Authenticator:
         """Tell the client after a while, so that nobody can try many passwords, and close."""
         self.state = State.FAILED
         self._exchange = None
-        self._server.failed_authentications += 1
         connection = request.connection
+        self._count_failure(connection)
 
         def tell() -> None:
             if answer is not None and not connection.closed:
@@ -193,6 +196,9 @@ class Authenticator:
             connection.close(reason)
 
         request.on_abandon = self._server.clock.call_later(self._sasl.failure_delay(), tell).cancel
+
+    def _count_failure(self, connection: Connection) -> None:
+        self._server.failed_authentications[connection.listener.name, self._mechanism or _NO_MECHANISM] += 1
 
 
 def _name(key: int) -> str:

@@ -243,6 +243,7 @@ async def test_what_is_not_a_handshake_is_closed_with_one_line(sent, reason):
             with suppress(ConnectionResetError):
                 await client.reader.read()
             assert not serving.server.connections
+            assert serving.server.failed_authentications == {("SSL", "TLS"): 1}
     assert [line["reason"] for line in logs] == [reason]
 
 

@@ -136,7 +136,7 @@ async def test_a_failure_is_told_after_a_while_and_ends_the_connection(message):
             assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
             assert answer.error_message == "Authentication failed: Invalid username or password"
             assert await client.closed()
-            assert serving.server.failed_authentications == 1
+            assert serving.server.failed_authentications == {("SASL_PLAINTEXT", "PLAIN"): 1}
     assert [line["reason"] for line in logs] == ["it failed to authenticate by PLAIN"]
     assert "wrong" not in str(logs)
 
@@ -157,6 +157,7 @@ async def test_an_unknown_mechanism_is_told_which_there_are():
         assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
         assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-512"]
         assert await client.closed()
+        assert serving.server.failed_authentications == {("SASL_PLAINTEXT", "none"): 1}
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,9 @@ async def test_nothing_else_comes_before_authentication(frames, reason):
                 client.send(each)
             await client.reader.read()
             assert serving.seen == []
+            mechanism = "PLAIN" if len(frames) == 2 else "none"
+            counted = {} if "bytes" in reason else {("SASL_PLAINTEXT", mechanism): 1}
+            assert serving.server.failed_authentications == counted
     assert [line["reason"] for line in logs] == [reason]
 
 
