@@ -1,6 +1,8 @@
 """A secured broker in one line, and clients whose settings just work."""
 
 import os
+import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -12,6 +14,9 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 from barnabas import Barnabas, BarnabasError
+from barnabas.client.errors import NotAuthenticated
+from barnabas.client.security import Security, authenticate
+from barnabas.client.wire import Wire
 from barnabas.client_settings import as_properties
 from tests.support.apache_kafka import run_tool
 
@@ -199,3 +204,17 @@ def test_serve_makes_up_a_user_and_prints_it(tmp_path):
                 wrong.poll(20)
         finally:
             process.terminate()
+
+
+def test_failed_authentications_are_counted():
+    with Barnabas(security="sasl_ssl", users={"alice": "right"}) as broker:
+        assert broker.state["failed_authentications"] == []
+        tls = ssl.create_default_context(cafile=broker.client_settings("confluent")["ssl.ca.location"])
+        for mechanism in ("PLAIN", "SCRAM-SHA-256", "PLAIN"):
+            with Wire("127.0.0.1", broker.port, tls=tls) as wire, pytest.raises(NotAuthenticated):
+                authenticate(wire, Security(tls, mechanism, "alice", "wrong"))
+        with socket.create_connection(("127.0.0.1", broker.port), 20) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert client.recv(100) == b""
+        counts = {each["mechanism"]: each["count"] for each in broker.state["failed_authentications"]}
+        assert counts == {"PLAIN": 2, "SCRAM-SHA-256": 1, "TLS": 1}
