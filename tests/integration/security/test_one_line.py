@@ -18,6 +18,9 @@ from barnabas.client.errors import NotAuthenticated
 from barnabas.client.security import Security, authenticate
 from barnabas.client.wire import Wire
 from barnabas.client_settings import as_properties
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from tests.support.apache_kafka import run_tool
 
 PROTOCOLS = ["ssl", "sasl_plaintext", "sasl_ssl"]
@@ -218,3 +221,25 @@ def test_failed_authentications_are_counted():
             assert client.recv(100) == b""
         counts = {each["mechanism"]: each["count"] for each in broker.state["failed_authentications"]}
         assert counts == {"PLAIN": 2, "SCRAM-SHA-256": 1, "TLS": 1}
+
+
+def test_a_fault_makes_a_login_or_a_right_fail():
+    with Barnabas(security="sasl_plaintext", users={"alice": "right", "bob": "right"}, acls=[]) as broker:
+        login = Security(None, "PLAIN", "alice", "right")
+        fault = broker.faults.add(api="SaslAuthenticate", error="SASL_AUTHENTICATION_FAILED", times=1)
+        with Wire("127.0.0.1", broker.port) as wire, pytest.raises(NotAuthenticated):
+            authenticate(wire, login)
+        assert fault.hits == 1
+        broker.faults.add(api="DescribeCluster", principal="User:alice", error="CLUSTER_AUTHORIZATION_FAILED", times=1)
+        errors = []
+        for user in ("bob", "alice"):
+            with Wire("127.0.0.1", broker.port) as wire:
+                authenticate(wire, login._replace(user=user))
+                errors.append(
+                    wire.ask(
+                        ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(include_cluster_authorized_operations=False), 1
+                    ).error_code
+                )
+        assert errors == [0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+        entries = broker.journal.entries(api="DescribeCluster")
+        assert [each["principal"] for each in entries] == ["User:bob", "User:alice"]
