@@ -1,0 +1,79 @@
+"""The order in which Java's hash tables list their keys.
+
+Kafka's uniform assignor serves members and topics in the order of a HashMap, so who gets what depends on it. That order
+is a function of the keys and of the table's capacity; keys that share a slot are listed in the order in which they were
+added. It survives copies into tables of any capacity, since a larger table only splits the slots of a smaller one. So
+a dict in the order of insertion says all that is needed, and these functions list it as Java does.
+
+Kafka adds members to such a table in the order of another one, the TimelineHashMap that the group keeps its members in:
+`timeline_order`.
+
+A slot with nine keys or more may become a tree, whose order is another one. Random ids do not come to that.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection
+from typing import TypeVar, cast
+
+Key = TypeVar("Key")
+
+
+def in_hash_order(keys: Collection[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """The keys as a HashMap, or a HashSet, lists them after they were added one by one in the order given."""
+    capacity = 16
+    while len(keys) * 4 > capacity * 3:  # the load factor, 0.75
+        capacity *= 2
+    mask = capacity - 1
+
+    def slot(key: Key) -> int:
+        code = hash_of(key)
+        return (code ^ code >> 16) & mask
+
+    return sorted(keys, key=slot)  # stable: keys that share a slot keep their order
+
+
+def timeline_order(member_ids: Collection[str]) -> list[str]:
+    """The members of a group as its TimelineHashMap lists them, given in the order in which they joined.
+
+    The table doubles when an entry is put into it that would not fit if it were new, and an update puts, too: hence the
+    capacity for one more than there are. (It never shrinks; a group that was larger may have another order in Kafka.)
+    """
+    slots = 2
+    while (len(member_ids) + 1) * 3 > slots * 4:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+
+    def slot(member_id: str) -> int:
+        code = string_hash(member_id)
+        signed = code - (1 << 32) if code >> 31 else code
+        return (signed * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> shift
+
+    newest_first = list(member_ids)[::-1]
+    return sorted(newest_first, key=slot)
+
+
+def string_hash(text: str) -> int:
+    """String.hashCode, as an unsigned number."""
+    code = 0
+    for unit in text.encode() if text.isascii() else utf16_units(text):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code
+
+
+def utf16_units(text: str) -> tuple[int, ...]:
+    """What Java calls the characters of a string, and compares strings by."""
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    return struct.unpack(f"<{len(encoded) // 2}H", encoded)
+
+
+def topic_id_hash(topic_id: bytes) -> int:
+    """Uuid.hashCode, as an unsigned number."""
+    first, second, third, fourth = struct.unpack(">4I", topic_id)
+    return cast(int, first ^ second ^ third ^ fourth)
+
+
+def partition_hash(partition: int) -> int:
+    """Integer.hashCode."""
+    return partition

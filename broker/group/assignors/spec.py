@@ -1,0 +1,53 @@
+"""What an assignor is told of a group and its topics, and how it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from barnabas.broker.controller.uuids import uuid_to_string
+
+Assignment = dict[str, dict[bytes, tuple[int, ...]]]
+"""For each member, its partitions of each topic, ascending. Every member of the group has an entry.
+
+Hand a member's dict back as `owned` with its order unchanged: see `hash_order`.
+"""
+
+
+class PartitionAssignorError(Exception):
+    """Kafka's PartitionAssignorException: there is no assignment for this group."""
+
+
+class SubscriptionType(Enum):
+    HOMOGENEOUS = "homogeneous"  # all members subscribe to the same topics
+    HETEROGENEOUS = "heterogeneous"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    topic_ids: frozenset[bytes]  # what it subscribes to, as far as it exists
+    instance_id: str | None  # of a static member
+    rack_id: str | None  # Kafka 4.3 hands racks to its assignors, and none of them looks
+    owned: Mapping[bytes, frozenset[int]]  # its current target assignment
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    members: Mapping[str, MemberSpec]  # the order matters where hashes collide: see `hash_order`
+    subscription_type: SubscriptionType
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitions:
+    count: int
+    racks: tuple[frozenset[str], ...]  # those of each partition's replicas
+
+
+def partition_count(topic_id: bytes, topics: Mapping[bytes, TopicPartitions]) -> int:
+    if topic_id not in topics:
+        name = uuid_to_string(topic_id)
+        raise PartitionAssignorError(
+            f"Members are subscribed to topic {name} which doesn't exist in the topic metadata."
+        )
+    return topics[topic_id].count
