@@ -67,7 +67,7 @@ def rounds(random: Random, count: int) -> Iterator[Round]:
     """What each assignor makes of a group, one round after the other: it changes, and lives by one of the results."""
     made_up = RandomGroup(random, random.choice(list(SubscriptionType)))
     for _ in range(count):
-        spec, topics = made_up.spec(), made_up.topics
+        spec, topics = made_up.spec(), dict(made_up.topics)
         if random.random() < 0.02 and any(each.topic_ids for each in spec.members.values()):
             gone = random.choice(sorted({id for each in spec.members.values() for id in each.topic_ids}))
             topics = {id: partitions for id, partitions in topics.items() if id != gone}
