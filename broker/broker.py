@@ -358,7 +358,9 @@ class Broker:
         create_topic = self.topic_creation.create_internal
         blocks = ControllerBlocks(self.peers.ask_controller, node_id, lambda: self.membership.broker_epoch, timeout_ms)
         self.producer_ids = ProducerIds(blocks.allocate)
-        self.groups = GroupCoordinator(self.config, self.replicas, self.cluster, self.clock, create_topic)
+        self.groups = GroupCoordinator(
+            self.config, self.replicas, self.cluster, self.clock, create_topic, self.config_follower.group_configs
+        )
         self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
         self.transactions = TransactionCoordinator(
             self.config,

@@ -58,6 +58,7 @@ class ConfigFollower:
         self._spawn = spawn
         self._registry: Registry | None = None
         self._unwatch: list[Callable[[], None]] = []
+        self._configured_groups: frozenset[str] = frozenset()  # few groups have settings: heartbeats look here first
         self._parsed: dict[str, tuple[Node, Mapping[str, str]]] = {}  # asked for by each of a topic's partitions
         self._announcements = Announcements(znodes.CONFIG_CHANGES, clock, spawn, self._on_announcements)
 
@@ -69,8 +70,10 @@ class ConfigFollower:
         self._unwatch = [
             registry.watch(znodes.TOPIC_CONFIGS, self._on_topics),
             registry.watch(znodes.BROKER_CONFIGS, self._on_brokers),
+            registry.watch(znodes.GROUP_CONFIGS, self._on_groups),
             *(registry.watch(path, self._on_quotas) for path in _WITH_QUOTAS),
         ]
+        self._on_groups(())
         self._announcements.follow(registry)
         if self._quotas is not None:
             self._quotas.replace(dict(self._all_with_quotas(registry)))
@@ -89,6 +92,13 @@ class ConfigFollower:
 
     def topic_configs(self, topic: str) -> Mapping[str, str]:
         return self._read(znodes.topic_config_path(topic))
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        return self._read(znodes.group_config_path(group_id)) if group_id in self._configured_groups else {}
+
+    def configured_groups(self) -> list[str]:
+        """The groups that have settings of their own."""
+        return sorted(self._configured_groups)
 
     def broker_configs(self) -> dict[int | None, Mapping[str, str]]:
         """What was set at run-time for single brokers, and with None for all of them."""
@@ -144,6 +154,11 @@ class ConfigFollower:
     async def alter_broker(self, broker_id: int | None, change: ChangeConfigs, *, validate_only: bool = False) -> None:
         """Replace the run-time settings of a broker, or with None of all brokers, by what `change` returns."""
         path = znodes.broker_config_path(broker_id)
+        await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
+
+    async def alter_group(self, group_id: str, change: ChangeConfigs, *, validate_only: bool = False) -> None:
+        """Replace the settings of a group, which need not exist, by what `change` returns."""
+        path = znodes.group_config_path(group_id)
         await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
 
     async def alter_user(self, user: str, change: ChangeConfigs) -> None:
@@ -224,6 +239,11 @@ class ConfigFollower:
             name = path.removeprefix(f"{znodes.BROKER_CONFIGS}/")
             if self.told is not None and path != znodes.BROKER_CONFIGS:
                 self.told.broker_configs_changed(_broker_id(name), self._read(path))
+
+    def _on_groups(self, _: Sequence[Change]) -> None:
+        if self._registry is not None:
+            names = _children(self._registry, znodes.GROUP_CONFIGS)
+            self._configured_groups = frozenset(map(unquote, names))
 
     def _on_quotas(self, changes: Sequence[Change]) -> None:
         for path, _ in changes:

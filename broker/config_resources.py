@@ -38,6 +38,7 @@ class Alteration(NamedTuple):
     without_value: list[str]  # of the settings that need a value and have none
     for_topic: Callable[[Mapping[str, str]], Mapping[str, str]]
     for_broker: Callable[[Mapping[str, str], bool], Mapping[str, str]]  # with a flag for all brokers
+    for_group: Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class Outcome(NamedTuple):
@@ -102,10 +103,15 @@ async def _alter(broker: Broker, access: Access, alteration: Alteration, validat
                 raise InvalidConfigError(f"There is no logger {unknown[0]}.")
             if alteration.names:
                 raise InvalidConfigRequestError("The levels of loggers cannot be altered here.")
-        case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
+        case ResourceType.GROUP:
+            check_has_name(resource)
+            if not broker.understood.group_version:
+                raise InvalidConfigRequestError("There are older brokers, which do not know settings of groups.")
+            await broker.config_follower.alter_group(resource.name, alteration.for_group, validate_only=validate_only)
+        case ResourceType.CLIENT_METRICS:
             check_has_name(resource)
             if alteration.names:
-                raise InvalidConfigRequestError(f"{ResourceType(resource.type).name} settings cannot be altered here.")
+                raise InvalidConfigRequestError("CLIENT_METRICS settings cannot be altered here.")
         case _:
             raise InvalidConfigRequestError(f"There is no resource type {resource.type}.")
 

@@ -12,9 +12,11 @@ from barnabas.broker.config.alter import (
     Operation,
     OperationKind,
     alter_broker_config,
+    alter_group_config,
     alter_topic_config,
     new_topic_config,
     replace_broker_config,
+    replace_group_config,
     replace_topic_config,
 )
 from barnabas.broker.config.broker_config import BrokerConfig
@@ -38,8 +40,10 @@ __all__ = [
     "OperationKind",
     "TopicConfig",
     "alter_broker_config",
+    "alter_group_config",
     "alter_topic_config",
     "new_topic_config",
     "replace_broker_config",
+    "replace_group_config",
     "replace_topic_config",
 ]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError, InvalidConfigError, InvalidConfigRequestError
+from barnabas.broker.config.group_config import GROUP_SETTINGS, check_group_config
 from barnabas.broker.config.names import SETTINGS, base_name, is_ignored, unknown_name, update_mode
 from barnabas.broker.config.setting import PER_BROKER, READ_ONLY, Setting
 from barnabas.broker.config.topic_config import TOPIC_SETTINGS, TopicConfig
@@ -78,6 +79,22 @@ def replace_broker_config(
     """The overrides of this broker, or of all, after AlterConfigs."""
     overrides = _without_nulls(configs)
     _check_broker_overrides(overrides, broker, cluster_wide)
+    return overrides
+
+
+def alter_group_config(
+    overrides: Mapping[str, str], operations: Iterable[Operation], broker: BrokerConfig
+) -> dict[str, str]:
+    """A group's overrides after IncrementalAlterConfigs."""
+    altered = _apply(overrides, operations, GROUP_SETTINGS)
+    check_group_config(altered, broker)
+    return altered
+
+
+def replace_group_config(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
+    """A group's overrides after AlterConfigs."""
+    overrides = _without_nulls(configs)
+    check_group_config(overrides, broker)
     return overrides
 
 

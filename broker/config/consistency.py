@@ -24,6 +24,8 @@ _ORDERED_PAIRS = (
     ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
 )
 
+_ASSIGNORS = ("uniform", "range")
+
 _MEBIBYTE = 1024 * 1024
 
 # A server.properties may say 0. Set at run-time, it would keep everybody out, whoever wants to alter it back included.
@@ -41,6 +43,9 @@ def contradictions(config: BrokerSettings) -> Iterator[str]:
             yield f"{smaller} is {low}, but it must not be larger than {larger}, which is {high}"
     if config.group_consumer_heartbeat_interval_ms >= config.group_consumer_session_timeout_ms:
         yield "group.consumer.heartbeat.interval.ms must be smaller than group.consumer.session.timeout.ms"
+    unknown = [name for name in config.group_consumer_assignors if name not in _ASSIGNORS]
+    if unknown:
+        yield f"group.consumer.assignors names {', '.join(unknown)}, but Barnabas has only {' and '.join(_ASSIGNORS)}"
     if config.broker_id not in (-1, config.node_id):
         yield f"node.id is {config.node_id} and broker.id is {config.broker_id}, but they must be equal"
     if "broker" not in config.process_roles:

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from enum import IntEnum
 
-from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.describe import ConfigEntry, ConfigSource
 from barnabas.broker.config.values import ConfigType
 
@@ -16,10 +15,6 @@ class ResourceType(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
-
-
-# The settings that a group of the consumer protocol takes from its broker.
-_GROUP_SETTINGS = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms", "consumer.assignment.interval.ms")
 
 
 def _unaltered(name: str, value: str, type: ConfigType, documentation: str) -> ConfigEntry:
@@ -37,12 +32,6 @@ _LOGGERS = (
     ConfigEntry("root", "INFO", ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, True, False, ConfigType.UNKNOWN, "", ()),
 )
 LOGGERS = frozenset(entry.name for entry in _LOGGERS)
-
-
-def describe_group(broker: BrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """The settings of any group: those that the broker has for groups."""
-    wanted = [name for name in _GROUP_SETTINGS if names is None or name in names]
-    return [broker.describe([f"group.{name}"])[0]._replace(name=name, read_only=False) for name in wanted]
 
 
 def describe_client_metrics(names: Collection[str] | None = None) -> list[ConfigEntry]:

@@ -11,6 +11,7 @@ Paths and JSON are those that Kafka kept in ZooKeeper:
     /admin/delete_topics/ID                  a topic that was deleted, and the brokers that may still have folders of it
     /config/topics/T                         {"version": 1, "config": {NAME: VALUE}}
     /config/brokers/N, .../<default>         the same
+    /config/groups/G                         the same; Apache Kafka 3.9 has none of these
     /config/users/U, /config/clients/C,
       /config/users/U/clients/C, /config/ips/A   the same: quotas, and what is known of a user's passwords
     /config/changes/config_change_SEQUENCE   {"version": 2, "entity_path": "topics/T"}: these settings were altered
@@ -39,6 +40,7 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+GROUP_CONFIGS: Final = "/config/groups"
 USER_CONFIGS: Final = "/config/users"
 CLIENT_CONFIGS: Final = "/config/clients"
 IP_CONFIGS: Final = "/config/ips"
@@ -54,7 +56,16 @@ DELETIONS: Final = "/admin/delete_topics"
 
 SKELETON: Final = (
     *("/consumers", "/brokers", BROKER_IDS, TOPICS, "/brokers/seqid", "/cluster"),
-    *("/config", CONFIG_CHANGES, TOPIC_CONFIGS, BROKER_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, IP_CONFIGS),
+    *(
+        "/config",
+        CONFIG_CHANGES,
+        TOPIC_CONFIGS,
+        BROKER_CONFIGS,
+        GROUP_CONFIGS,
+        CLIENT_CONFIGS,
+        USER_CONFIGS,
+        IP_CONFIGS,
+    ),
     *("/admin", DELETIONS, "/isr_change_notification", LOG_DIR_EVENTS),
 )
 """The parent nodes without data, from the top. All that Kafka 3.9 expects are there, also those of no use here."""
@@ -272,6 +283,10 @@ def _parse_state(data: bytes) -> State:
 def sanitized(name: str) -> str:
     """The name of a user in a path, as Kafka writes it."""
     return quote(name, safe="").replace("~", "%7E")
+
+
+def group_config_path(group_id: str) -> str:
+    return f"{GROUP_CONFIGS}/{quote(group_id, safe='')}"
 
 
 def user_config_path(user: str) -> str:

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from barnabas.broker.clock import Clock, Every
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.controller.cluster_image import ClusterChange
-from barnabas.broker.coordinator.cluster import Cluster, CreateInternalTopic
+from barnabas.broker.controller.cluster_image import ClusterChange, ClusterImage, TopicChange
+from barnabas.broker.coordinator.cluster import CreateInternalTopic
 from barnabas.broker.coordinator.key_hash import partition_of
 from barnabas.broker.coordinator.result import CoordinatorRecord, CoordinatorResult, ProducerIdAndEpoch
 from barnabas.broker.coordinator.runtime import CoordinatorRuntime
 from barnabas.broker.coordinator.timers import ClockTimers
 from barnabas.broker.coordinator.transactional import TransactionEnd
-from barnabas.broker.group.member import AnswerJoin, AnswerSync
-from barnabas.broker.group.membership import ClientInfo
-from barnabas.broker.group.records import CommittedOffset
-from barnabas.broker.group.responses import join_error, sync_error
-from barnabas.broker.group.shard import GroupShard, read_record
+from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync
+from barnabas.broker.group.classic.responses import join_error, sync_error
+from barnabas.broker.group.client import ClientInfo
+from barnabas.broker.group.consumer.membership import heartbeat_error
+from barnabas.broker.group.consumer.regexes import MayDescribe
+from barnabas.broker.group.kind import Committer
+from barnabas.broker.group.records import CommittedOffset, read_record
+from barnabas.broker.group.shard import GroupShard
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.replicas import Replicas
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -48,15 +55,18 @@ class GroupCoordinator:
         self,
         config: BrokerConfig,
         replicas: Replicas,
-        cluster: Cluster,
+        cluster: ClusterImage,
         clock: Clock,
         create_internal_topic: CreateInternalTopic,
+        set_for_group: Callable[[str], Mapping[str, str]],
     ) -> None:
+        """`set_for_group` gives the settings that were set for a group."""
         self._config = config
         self._replicas = replicas
         self._cluster = cluster
         self._clock = clock
         self._create_internal_topic = create_internal_topic
+        self._set_for_group = set_for_group
         self._set_aside = replicas.set_aside
         self._expiry = Every(clock, lambda: config.offsets_retention_check_interval_ms, self.expire_offsets)
         self._runtime = CoordinatorRuntime(
@@ -86,7 +96,15 @@ class GroupCoordinator:
 
     def _make_shard(self, carry_out: Callable[[CoordinatorResult], None]) -> GroupShard:
         timers = ClockTimers(self._clock, self._timer_failed)
-        return GroupShard(self._config, timers, carry_out, self._clock.now_ms, lambda: str(uuid.uuid4()))
+        return GroupShard(
+            self._config,
+            timers,
+            carry_out,
+            self._clock.now_ms,
+            lambda: str(uuid.uuid4()),
+            self._cluster,
+            self._set_for_group,
+        )
 
     def _timer_failed(self, key: Hashable, error: Exception) -> None:
         """Timers are scheduled under a group's id and what they wait for."""
@@ -98,6 +116,12 @@ class GroupCoordinator:
         if gone and CONSUMER_OFFSETS not in gone:
             for index, shard in self._runtime.shards.items():
                 self._runtime.carry_out_in_parts(index, shard.forget_topics(gone))
+        changed = {name for name, topic in change.topics.items() if _affects_assignments(topic)}
+        if changed or change.brokers:
+            are_new = any(change.topics[name].old is None for name in changed)
+            names = changed if changed and not change.brokers else self._cluster.topics.keys()
+            for shard in self._runtime.shards.values():
+                shard.consumers.topics_changed(names, are_new)
 
     async def ensure_topic(self) -> ErrorCode:
         """Create the topic that stores groups when it is first needed, by whichever broker is the controller."""
@@ -173,6 +197,26 @@ class GroupCoordinator:
             answer = self._when_committed(index, answer, sync_error)
             self._runtime.carry_out(index, shard.membership.sync(request, answer))
 
+    def consumer_heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        client: ClientInfo,
+        may_describe: MayDescribe,
+        answer: Callable[[ConsumerGroupHeartbeatResponse], None],
+    ) -> None:
+        found = self._runtime.shard_of(request.group_id)
+        if isinstance(found, ErrorCode):
+            answer(heartbeat_error(found))
+            return
+        index, shard = found
+        response, decision = shard.consumers.heartbeat(request, client, may_describe)
+
+        def done(error: ErrorCode) -> None:
+            decision.done(error)
+            answer(heartbeat_error(error) if error else response)
+
+        self._runtime.carry_out(index, decision._replace(done=done))
+
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         found = self._runtime.shard_of(request.group_id)
         if isinstance(found, ErrorCode):
@@ -186,7 +230,7 @@ class GroupCoordinator:
         if isinstance(found, ErrorCode):
             return LeaveGroupResponse(error_code=found)
         index, shard = found
-        response, decision = shard.membership.leave(request, version)
+        response, decision = shard.leave(request, version)
         self._runtime.carry_out(index, decision)
         return response
 
@@ -195,38 +239,18 @@ class GroupCoordinator:
     def commit(
         self,
         group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
+        by: Committer,
         offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
         done: Done,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> None:
+        """With a producer, as part of its transaction."""
         found = self._runtime.shard_of(group_id)
         if isinstance(found, ErrorCode):
             done(found)
         else:
             index, shard = found
-            self._runtime.carry_out(index, shard.commit(group_id, member_id, instance_id, generation, offsets, done))
-
-    def commit_in_transaction(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        producer: ProducerIdAndEpoch,
-        offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
-        done: Done,
-    ) -> None:
-        found = self._runtime.shard_of(group_id)
-        if isinstance(found, ErrorCode):
-            done(found)
-        else:
-            index, shard = found
-            decision = shard.commit_in_transaction(
-                group_id, member_id, instance_id, generation, producer, offsets, done
-            )
-            self._runtime.carry_out(index, decision)
+            self._runtime.carry_out(index, shard.commit(group_id, by, offsets, done, producer))
 
     def end_transaction(self, index: int, producer_id: int, committed: bool) -> None:
         """A marker has been written to a partition of __consumer_offsets."""
@@ -266,3 +290,11 @@ class GroupCoordinator:
         else:
             index, shard = found
             self._runtime.carry_out(index, shard.delete_group(group_id, done))
+
+
+def _affects_assignments(change: TopicChange) -> bool:
+    """Whether a topic is new, gone, or has other partitions or replicas."""
+    old, new = change
+    if old is None or new is None or old.topic_id != new.topic_id:
+        return True
+    return [each.replica_nodes for each in old.partitions] != [each.replica_nodes for each in new.partitions]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
-from barnabas.broker.group.group import Group
+from barnabas.broker.group.kind import AnyGroup
 from barnabas.broker.group.pending_offsets import PendingOffsets
 from barnabas.broker.group.records import CommittedOffset, offset_record
-from barnabas.broker.group.states import GroupState
-from barnabas.broker.group.subscription import subscribed_topics
 from barnabas.protocol.topic_partition import TopicPartition
 
 _NONE: Final[Mapping[TopicPartition, CommittedOffset]] = {}
@@ -69,36 +67,15 @@ class Offsets:
         gone = dict.fromkeys([*known, *self.pending.of_topics(topics)])
         return [offset_record(group_id, *partition, None) for group_id, partition in gone]
 
-    def expired(self, group: Group, now_ms: int, kept_ms: int) -> list[TopicPartition]:
-        """The expired offsets. An offset that an open transaction may change does not expire.
-
-        Offsets of a group with members stay, except for topics that it no longer reads. Others expire some time after
-        the group became empty or, if the group never had members, after they were committed.
-        """
-        offsets = self.of_group(group.group_id)
+    def expired(self, group: AnyGroup, now_ms: int, kept_ms: int) -> list[TopicPartition]:
+        """The expired offsets. An offset that an open transaction may change does not expire."""
         pending = self.pending.of_group(group.group_id)
-        if pending:
-            offsets = {partition: committed for partition, committed in offsets.items() if partition not in pending}
-        if group.protocol_type is None:
-            return _older(offsets, now_ms, lambda committed: committed.commit_timestamp, kept_ms)
-        if group.is_in(GroupState.EMPTY):
-            empty_since = group.state_since_ms
-            return _older(offsets, now_ms, lambda committed: max(committed.commit_timestamp, empty_since), kept_ms)
-        topics = subscribed_topics(group)
-        if group.is_in(GroupState.STABLE) and topics is not None:
-            unread = {partition: committed for partition, committed in offsets.items() if partition[0] not in topics}
-            return _older(unread, now_ms, lambda committed: committed.commit_timestamp, kept_ms)
-        return []
-
-
-def _older(
-    offsets: Mapping[TopicPartition, CommittedOffset],
-    now_ms: int,
-    since: Callable[[CommittedOffset], int],
-    kept_ms: int,
-) -> list[TopicPartition]:
-    return [
-        partition
-        for partition, committed in offsets.items()
-        if (committed.expire_timestamp if committed.expire_timestamp != -1 else since(committed) + kept_ms) <= now_ms
-    ]
+        kept_since = group.offsets_kept_since()
+        expired = []
+        for partition, committed in self.of_group(group.group_id).items():
+            since = None if partition in pending else kept_since(partition.topic, committed)
+            if since is not None:
+                own = committed.expire_timestamp
+                if (own if own != -1 else since + kept_ms) <= now_ms:
+                    expired.append(partition)
+        return expired

@@ -1,34 +1,44 @@
 """The records of __consumer_offsets: each key and value begins with a number that says what it is.
 
-Keys: 1 is an offset (of a group, topic and partition), 2 a group. Values: the version of their format; the ones that
-are written here are those of Apache Kafka 4.3.
+A key's number is the kind of record: 1 is an offset (of a group, topic and partition), 2 a classic group, 3 to 8 and 16
+belong to groups of the consumer protocol. A value's number is the version of its format; the ones that are written
+here are those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
-from barnabas.broker.group.group import Group
+from barnabas.protocol import consumer_group_records as consumer
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import encode
 from barnabas.protocol.errors import ProtocolError
-from barnabas.protocol.group_records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
-from barnabas.protocol.schema import ZERO_UUID
+from barnabas.protocol.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from barnabas.protocol.schema import ZERO_UUID, Message
+
+M = TypeVar("M", bound=Message)
+
+# A record, read: what it is about (a key), and what it says (a value or a CommittedOffset; None is a tombstone).
+ReadRecord = tuple[Any, Any]
 
 _OFFSET_KEY: Final = b"\0\1"
-_LEGACY_OFFSET_KEY: Final = b"\0\0"
-_GROUP_KEY: Final = b"\0\2"
 _OFFSET_VALUE_VERSION: Final = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
-_GROUP_VALUE_VERSION: Final = 3
+
+_KINDS: Final[dict[bytes, tuple[type[Message], type[Message]]]] = {
+    b"\0\0": (OffsetCommitKey, OffsetCommitValue),
+    _OFFSET_KEY: (OffsetCommitKey, OffsetCommitValue),
+    b"\0\2": (GroupMetadataKey, GroupMetadataValue),
+    b"\0\3": (consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue),
+    b"\0\4": (consumer.ConsumerGroupPartitionMetadataKey, consumer.ConsumerGroupPartitionMetadataValue),
+    b"\0\5": (consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue),
+    b"\0\6": (consumer.ConsumerGroupTargetAssignmentMetadataKey, consumer.ConsumerGroupTargetAssignmentMetadataValue),
+    b"\0\7": (consumer.ConsumerGroupTargetAssignmentMemberKey, consumer.ConsumerGroupTargetAssignmentMemberValue),
+    b"\0\10": (consumer.ConsumerGroupCurrentMemberAssignmentKey, consumer.ConsumerGroupCurrentMemberAssignmentValue),
+    b"\0\20": (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue),
+}
+_NUMBERS: Final = {key_type: number for number, (key_type, _) in _KINDS.items()}
 
 
 class CommittedOffset(NamedTuple):
@@ -60,51 +70,32 @@ def offset_record(group: str, topic: str, partition: int, committed: CommittedOf
     return CoordinatorRecord(key, version.to_bytes(2, "big") + encode(value, version))
 
 
-def group_metadata_record(group: Group, now_ms: int, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
-    value = GroupMetadataValue(
-        protocol_type=group.protocol_type or "",
-        generation=group.generation,
-        protocol=group.protocol,
-        leader=group.leader_id,
-        current_state_timestamp=now_ms,
-        members=[
-            MemberMetadata(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                rebalance_timeout=member.rebalance_timeout_ms,
-                session_timeout=member.session_timeout_ms,
-                subscription=member.metadata(group.protocol),
-                assignment=assignments.get(member.member_id, b""),
-            )
-            for member in group.members.values()
-        ],
-    )
-    version = _GROUP_VALUE_VERSION
-    return CoordinatorRecord(group_key(group.group_id), version.to_bytes(2, "big") + encode(value, version))
+def read_record(record: CoordinatorRecord) -> ReadRecord | None:
+    """Decode a record; None for an unknown kind, which is skipped. Touches no state, so any thread may do it."""
+    found = _KINDS.get(record.key[:2])
+    if found is None:
+        return None
+    key_type, value_type = found
+    key = decode(key_type, 0, record.key[2:])
+    if record.value is None:
+        return key, None
+    return key, read_offset(record.value) if value_type is OffsetCommitValue else read_value(value_type, record.value)
 
 
-def group_tombstone(group_id: str) -> CoordinatorRecord:
-    return CoordinatorRecord(group_key(group_id), None)
+def read_value(kind: type[M], value: bytes) -> M:
+    return decode(kind, _version(value), value[2:])
 
 
-def group_key(group_id: str) -> bytes:
-    return _GROUP_KEY + encode(GroupMetadataKey(group=group_id), 0)
-
-
-def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
-    """The decoded key; None for an unknown kind, which is skipped."""
-    kind = key[:2]
-    if kind in (_OFFSET_KEY, _LEGACY_OFFSET_KEY):
-        return decode(OffsetCommitKey, 0, key[2:])
-    if kind == _GROUP_KEY:
-        return decode(GroupMetadataKey, 0, key[2:])
-    return None
+def record_of(key: Message, value: Message | None, version: int = 0) -> CoordinatorRecord:
+    """A record with a key of one of the kinds below. Without a value, a tombstone."""
+    encoded = _NUMBERS[type(key)] + encode(key, 0)
+    if value is None:
+        return CoordinatorRecord(encoded, None, (key, None))
+    return CoordinatorRecord(encoded, version.to_bytes(2, "big") + encode(value, version), (key, value))
 
 
 def read_offset(value: bytes) -> CommittedOffset:
-    found = decode(OffsetCommitValue, _version(value), value[2:])
+    found = read_value(OffsetCommitValue, value)
     return CommittedOffset(
         found.offset,
         found.leader_epoch,
@@ -113,10 +104,6 @@ def read_offset(value: bytes) -> CommittedOffset:
         found.expire_timestamp,
         found.topic_id,
     )
-
-
-def read_group(value: bytes) -> GroupMetadataValue:
-    return decode(GroupMetadataValue, _version(value), value[2:])
 
 
 def _version(value: bytes) -> int:

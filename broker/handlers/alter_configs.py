@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.config import replace_broker_config, replace_topic_config
+from barnabas.broker.config import replace_broker_config, replace_group_config, replace_topic_config
 from barnabas.broker.config_resources import Alteration, Outcome, Resource, alter
 from barnabas.broker.server.pieces import each
 from barnabas.broker.server.request import Request
@@ -37,6 +37,7 @@ def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
         without_value=[config.name for config in resource.configs if config.value is None],
         for_topic=lambda _: replace_topic_config(configs, broker.config),
         for_broker=lambda _, cluster_wide: replace_broker_config(configs, broker.config, cluster_wide=cluster_wide),
+        for_group=lambda _: replace_group_config(configs, broker.config),
     )
 
 

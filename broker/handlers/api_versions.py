@@ -7,7 +7,7 @@ that is not served never arrives here: server/dispatch answers it in version 0's
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.server.request import Request
 from barnabas.protocol.errors import ErrorCode
@@ -26,6 +26,8 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 # transaction.version 1 changes how records of __transaction_state are written; 2 lets a producer add partitions by
 # writing to them, and gives it a new epoch with each transaction's end (KIP-890).
 _TRANSACTION_VERSION: Final = "transaction.version"
+# group.version 1 has groups of the consumer protocol (KIP-848).
+_GROUP_VERSION: Final = "group.version"
 _FINALIZED_EPOCH: Final = 0
 
 
@@ -34,17 +36,19 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Api
         _SOFTWARE.fullmatch(message.client_software_name) and _SOFTWARE.fullmatch(message.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
-    level = broker.understood.transaction_version
-    features: dict[str, Any] = {}
-    if level:
-        features["supported_features"] = [
-            SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=level)
-        ]
-        features["finalized_features"] = [
-            FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=level, min_version_level=level)
-        ]
+    levels = {
+        _GROUP_VERSION: broker.understood.group_version,
+        _TRANSACTION_VERSION: broker.understood.transaction_version,
+    }
     return ApiVersionsResponse(
         api_keys=broker.apis_for_brokers if request.connection.is_from_broker else broker.advertised_apis,
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in levels.items() if level
+        ],
         finalized_features_epoch=_FINALIZED_EPOCH,
-        **features,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in levels.items()
+            if level
+        ],
     )

@@ -10,7 +10,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config import ConfigEntry, InvalidConfigRequestError, TopicConfig
-from barnabas.broker.config.resources import ResourceType, describe_client_metrics, describe_group, describe_loggers
+from barnabas.broker.config.group_config import describe_group
+from barnabas.broker.config.resources import ResourceType, describe_client_metrics, describe_loggers
 from barnabas.broker.config_resources import (
     Resource,
     check_access,
@@ -93,7 +94,7 @@ def _entries(broker: Broker, resource: Resource, names: set[str] | None) -> list
             return describe_client_metrics(names)
         case ResourceType.GROUP:
             check_has_name(resource)
-            return describe_group(broker.config, names)
+            return describe_group(broker.config_follower.group_configs(resource.name), broker.config, names)
         case _:
             raise InvalidConfigRequestError(f"There is no resource type {resource.type}.")
 

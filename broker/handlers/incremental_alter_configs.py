@@ -8,7 +8,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.config import Operation, OperationKind, alter_broker_config, alter_topic_config
+from barnabas.broker.config import (
+    Operation,
+    OperationKind,
+    alter_broker_config,
+    alter_group_config,
+    alter_topic_config,
+)
 from barnabas.broker.config_resources import Alteration, Outcome, Resource, alter
 from barnabas.broker.server.pieces import each
 from barnabas.broker.server.request import Request
@@ -41,6 +47,7 @@ def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
         for_broker=lambda present, cluster_wide: alter_broker_config(
             present, operations, broker.config, cluster_wide=cluster_wide
         ),
+        for_group=lambda present: alter_group_config(present, operations, broker.config),
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.group.membership import ClientInfo
-from barnabas.broker.group.responses import join_error
+from barnabas.broker.group.classic.responses import join_error
+from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode

@@ -1,7 +1,7 @@
 """ListConfigResources (key 74): the resources that have settings.
 
 Version 0 lists only subscriptions to client metrics; version 1 the requested types, or all. There are no
-such subscriptions here, and no groups with settings of their own.
+such subscriptions here.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def handle(broker: Broker, request: Request, message: ListConfigResourcesRequest
         ResourceType.TOPIC: broker.cluster.topics,
         ResourceType.BROKER: brokers,
         ResourceType.BROKER_LOGGER: brokers,
+        ResourceType.GROUP: broker.config_follower.configured_groups(),
     }
     resources = [
         (name, resource_type)

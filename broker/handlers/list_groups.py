@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.group.shard import listing
+from barnabas.broker.group.kind import listing
 from barnabas.broker.handlers.settled import when_committed
 from barnabas.broker.server.pieces import Steps, each
 from barnabas.broker.server.request import Request

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.controller.images import TopicImage
+from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.broker.handlers.committing import Commit, Done, Offsets
 from barnabas.broker.security.authorizer import Access
@@ -36,13 +37,13 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> St
     now_ms = broker.clock.now_ms()
     expires = -1 if message.retention_time_ms == -1 else min(now_ms + message.retention_time_ms, _LATEST_MS)
     response = OffsetCommitResponse(topics=[])
+    epoch = message.generation_id_or_member_epoch
+    by = Committer(message.member_id, message.group_instance_id, epoch, request.version)
 
     def commit(offsets: Offsets, done: Done) -> None:
         broker.groups.commit(
             message.group_id,
-            message.member_id,
-            message.group_instance_id,
-            message.generation_id_or_member_epoch,
+            by,
             offsets,
             lambda error: done(_as_told(error, request.version)),
         )

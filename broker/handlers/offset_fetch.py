@@ -1,7 +1,8 @@
 """OffsetFetch (key 9): how far groups have read.
 
 Version 2 can ask for all partitions; 5 adds leader epochs; 7 can refuse offsets that a transaction may still change; 8
-asks for several groups; 10 names topics by id. A partition without a committed offset has -1.
+asks for several groups; 9 names the member that asks, which is refused if the group has moved on without it; 10 names
+topics by id. A partition without a committed offset has -1.
 """
 
 from __future__ import annotations
@@ -129,6 +130,10 @@ def _group(
 ) -> Steps[OffsetFetchResponseGroup]:
     version, access = request.version, request.access
     error = _objection(broker, access, group.group_id)
+    if not error and version >= 9:
+        error = broker.groups.shard(group.group_id).objection_to_fetch(
+            group.group_id, group.member_id, group.member_epoch
+        )
     if error:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error)
     stored = _stored(broker, group.group_id, stable)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator.result import ProducerIdAndEpoch
+from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.broker.handlers.committing import Commit, Done, Offsets
 from barnabas.broker.handlers.offset_commit import length_of
@@ -40,6 +41,10 @@ _ADDS_PARTITIONS_FROM_VERSION: Final = 5
 def handle(broker: Broker, request: Request, message: TxnOffsetCommitRequest) -> Steps[None]:
     now_ms = broker.clock.now_ms()
     response = TxnOffsetCommitResponse(topics=[])
+    by = Committer(
+        message.member_id, message.group_instance_id, message.generation_id, request.version, in_transaction=True
+    )
+    producer = ProducerIdAndEpoch(message.producer_id, message.producer_epoch)
 
     def commit(offsets: Offsets, done: Done) -> None:
         # The transaction may have ended since its coordinator was asked, or since the previous part. Nobody would end
@@ -47,15 +52,7 @@ def handle(broker: Broker, request: Request, message: TxnOffsetCommitRequest) ->
         if offsets and (partition is None or not is_under_way(partition, transaction)):
             done(ErrorCode.INVALID_TXN_STATE)
             return
-        broker.groups.commit_in_transaction(
-            message.group_id,
-            message.member_id,
-            message.group_instance_id,
-            message.generation_id,
-            ProducerIdAndEpoch(message.producer_id, message.producer_epoch),
-            offsets,
-            done,
-        )
+        broker.groups.commit(message.group_id, by, offsets, done, producer)
 
     def answer() -> None:
         broker.server.dispatcher.answer(request, response)

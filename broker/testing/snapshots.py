@@ -143,11 +143,11 @@ def _dismiss_members(broker: Broker) -> None:
     """Let every member of every group leave."""
     for shard in list(broker.groups.shards):
         for group in list(shard.groups.values()):
-            if group.members:
-                leaving = [
-                    MemberIdentity(member_id=member.member_id, group_instance_id=member.group_instance_id)
-                    for member in group.members.values()
-                ]
+            leaving = [
+                MemberIdentity(member_id=member_id, group_instance_id=instance_id)
+                for member_id, instance_id in group.identities()
+            ]
+            if leaving:
                 broker.groups.leave(LeaveGroupRequest(group_id=group.group_id, members=leaving), 5)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.controller.images import PartitionImage
+from barnabas.broker.group.kind import AnyGroup, GroupKind
 from barnabas.broker.group.shard import GroupShard
 from barnabas.broker.server.request import Pause
 from barnabas.broker.testing.fleet import leader_of
@@ -16,8 +17,10 @@ from barnabas.protocol.consumer_protocol import ConsumerProtocolAssignment, read
 from barnabas.protocol.errors import ErrorCode, ProtocolError
 
 if TYPE_CHECKING:
-    from barnabas.broker.group.group import Group
-    from barnabas.broker.group.member import Member
+    from barnabas.broker.group.classic.group import Group
+    from barnabas.broker.group.classic.member import Member
+    from barnabas.broker.group.consumer.group import ConsumerGroup
+    from barnabas.broker.group.consumer.member import ConsumerMember
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
 
@@ -105,16 +108,12 @@ def groups(cluster: LocalCluster) -> Json:
     }
 
 
-def _group(cluster: LocalCluster, shard: GroupShard, group: Group) -> Json:
+def _group(cluster: LocalCluster, shard: GroupShard, group: AnyGroup) -> Json:
     return {
-        "state": group.state.value,
-        "state_since_ms": group.state_since_ms,
-        "generation": group.generation,
+        "type": group.kind.value,
+        "state": group.state_name,
         "protocol_type": group.protocol_type,
-        "protocol": group.protocol,
-        "leader": group.leader_id,
-        "members": [_member(member) for member in group.members.values()],
-        "pending_members": sorted(group.pending_members),
+        **_OF_KIND[group.kind](shard, group, cluster),
         "offsets": [
             {
                 "topic": topic,
@@ -127,6 +126,62 @@ def _group(cluster: LocalCluster, shard: GroupShard, group: Group) -> Json:
             for (topic, index), committed in sorted(shard.offsets.of_group(group.group_id).items())
         ],
     }
+
+
+def _classic_group(shard: GroupShard, group: Group, cluster: LocalCluster) -> Json:
+    return {
+        "state_since_ms": group.state_since_ms,
+        "generation": group.generation,
+        "protocol": group.protocol,
+        "leader": group.leader_id,
+        "members": [_member(member) for member in group.members.values()],
+        "pending_members": sorted(group.pending_members),
+    }
+
+
+def _consumer_group(shard: GroupShard, group: ConsumerGroup, cluster: LocalCluster) -> Json:
+    names = _topic_names(cluster)
+    return {
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "members": [_consumer_member(shard, group, member, names) for member in group.members.values()],
+        "patterns": {regex: sorted(found.topics) for regex, found in group.regexes.items()},
+    }
+
+
+def _consumer_member(
+    shard: GroupShard, group: ConsumerGroup, member: ConsumerMember, names: Mapping[bytes, str]
+) -> Json:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "heard_at_ms": shard.consumers.heard_at_ms(group.group_id, member.member_id),
+        "member_epoch": member.epoch,
+        "state": member.state.name.lower(),
+        "topics": sorted(member.topics),
+        "pattern": member.regex or None,
+        "assignment": _partitions(member.assigned, names),
+        "revoking": _partitions(member.revoking, names),
+        "target_assignment": _partitions(group.target_of(member), names),
+    }
+
+
+def _topic_names(cluster: LocalCluster) -> Mapping[bytes, str]:
+    return {image.topic_id: name for broker in cluster.brokers for name, image in broker.cluster.topics.items()}
+
+
+def _partitions(assigned: Mapping[bytes, Collection[int]], names: Mapping[bytes, str]) -> dict[str, list[int]]:
+    """By topic; one that was deleted has no name any more."""
+    return {names.get(topic_id, topic_id.hex()): sorted(indexes) for topic_id, indexes in assigned.items()}
+
+
+_OF_KIND: Final[dict[GroupKind, Callable[..., Json]]] = {
+    GroupKind.CLASSIC: _classic_group,
+    GroupKind.CONSUMER: _consumer_group,
+}
 
 
 def _member(member: Member) -> Json:

@@ -8,6 +8,7 @@ from barnabas.client.wire import Wire
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import request_frame
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
@@ -124,6 +125,24 @@ class GroupSide(Side):
             for other in names[1:generation]:
                 self.sync(other, generation)
 
+    # --- members of the consumer protocol ---
+
+    def beat(self, who, epoch, *, member=None, owned=None, **fields):
+        """A heartbeat; `owned` are partitions by the topic's name. Members choose their ids: their names."""
+        member = self.ids.setdefault(who, who) if member is None else member
+        by_id = None if owned is None else {self.name(topic, by_id=True): owned[topic] for topic in owned}
+        message = groups.consumer_group_heartbeat(self.group, member, epoch, owned=by_id, **fields)
+        answer = self.of(ApiKey.CONSUMER_GROUP_HEARTBEAT, message)
+        if answer.member_id:
+            self.ids[who] = answer.member_id
+        return answer
+
+    def described(self, *groups, operations=False):
+        message = ConsumerGroupDescribeRequest(
+            group_ids=list(groups or [self.group]), include_authorized_operations=operations
+        )
+        return self.of(ApiKey.CONSUMER_GROUP_DESCRIBE, message)
+
     # --- questions ---
 
     def describe(self, *groups, operations=False):
@@ -178,7 +197,9 @@ class GroupSide(Side):
     def comparable(self, value):
         if isinstance(value, str):
             names = {member_id: name for name, member_id in self.ids.items()}
-            return f"the id of {names.get(value, 'somebody')}" if GIVEN_ID.fullmatch(value) else value
+            if value in names:
+                return names[value]
+            return "the id of somebody" if GIVEN_ID.fullmatch(value) else value
         if isinstance(value, FindCoordinatorResponse | Coordinator):
             return {**super().comparable(value), "port": "its own" if value.port == self.port else value.port}
         return super().comparable(value)

@@ -15,6 +15,8 @@ VERSIONS = {
     ApiKey.LEAVE_GROUP: range(6),
     ApiKey.SYNC_GROUP: range(6),
     ApiKey.DESCRIBE_GROUPS: range(7),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: range(2),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: range(2),
     ApiKey.LIST_GROUPS: range(6),
     ApiKey.DELETE_GROUPS: range(3),
     ApiKey.OFFSET_DELETE: range(1),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from barnabas.client.requests.topics import Topic, by_topic, topic_field
 from barnabas.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, with_version
 from barnabas.protocol.consumer_protocol import TopicPartition as AssignedTopic
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -97,6 +98,33 @@ def leave_group(
     return LeaveGroupRequest(group_id=group, members=identities)
 
 
+def consumer_group_heartbeat(
+    group: str,
+    member: str,
+    epoch: int,
+    *,
+    owned: Mapping[bytes, Sequence[int]] | None = None,
+    topics: Sequence[str] | None = None,
+    **fields: Any,
+) -> ConsumerGroupHeartbeatRequest:
+    """A member that joins (epoch 0) says what it reads, and that it owns nothing yet. Others may leave both out."""
+    if epoch == 0:
+        fields = {"rebalance_timeout_ms": 60_000, **fields}
+        owned = owned or {}
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id=member,
+        member_epoch=epoch,
+        subscribed_topic_names=None if topics is None else list(topics),
+        topic_partitions=None
+        if owned is None
+        else [
+            RequestTopicPartitions(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in owned.items()
+        ],
+        **fields,
+    )
+
+
 def delete_groups(*groups: str) -> DeleteGroupsRequest:
     return DeleteGroupsRequest(groups_names=list(groups))
 
@@ -135,14 +163,23 @@ def offset_commit(
 
 
 def offset_fetch(
-    version: int, groups: Mapping[str, Iterable[tuple[Topic, Sequence[int]]] | None], **fields: Any
+    version: int,
+    groups: Mapping[str, Iterable[tuple[Topic, Sequence[int]]] | None],
+    members: Mapping[str, tuple[str | None, int]] | None = None,
+    **fields: Any,
 ) -> OffsetFetchRequest:
-    """Ask for (topic, partitions) of groups, or with None for all of a group. Before version 8, of one group."""
+    """Ask for (topic, partitions) of groups, or with None for all of a group. Before version 8, of one group.
+
+    From version 9, `members` names who asks in a group, with its epoch.
+    """
+    asking = members or {}
     if version >= 8:
         return OffsetFetchRequest(
             groups=[
                 OffsetFetchRequestGroup(
                     group_id=group,
+                    member_id=asking.get(group, (None, -1))[0],
+                    member_epoch=asking.get(group, (None, -1))[1],
                     topics=None
                     if topics is None
                     else [

@@ -28,65 +28,60 @@ class GroupSettings:
         "The rebalance protocols that groups may use.",
         one_of=("consumer", "classic", "share", "streams"),
         may_be_empty=False,
-        effect=always(("classic",)),
     )
 
     group_consumer_assignors = strings(
         ("uniform", "range"),
         "The assignors of the consumer protocol; the first is the default.",
         may_be_empty=False,
-        effect=NO_EFFECT,
     )
     group_consumer_max_size = integer(
-        INT_MAX, "How many members a group of the consumer protocol may have.", at_least=1, effect=NO_EFFECT
+        INT_MAX, "How many members a group of the consumer protocol may have.", at_least=1
     )
     group_consumer_migration_policy = string(
         "bidirectional",
         "Between which protocols a group may move while it has members.",
         one_of=("disabled", "downgrade", "upgrade", "bidirectional"),
         ignore_case=True,
-        effect=NO_EFFECT,
+        effect=always("disabled"),
     )
     group_consumer_session_timeout_ms = integer(
         45000,
         "How long the group waits for a heartbeat before it removes a member of the consumer protocol.",
         at_least=1,
-        effect=NO_EFFECT,
     )
     group_consumer_min_session_timeout_ms = integer(
-        45000, "The smallest session timeout that a group may be set to.", at_least=1, effect=NO_EFFECT
+        45000, "The smallest session timeout that a group may be set to.", at_least=1
     )
     group_consumer_max_session_timeout_ms = integer(
-        60000, "The largest session timeout that a group may be set to.", at_least=1, effect=NO_EFFECT
+        60000, "The largest session timeout that a group may be set to.", at_least=1
     )
     group_consumer_heartbeat_interval_ms = integer(
-        5000, "How often a member of the consumer protocol must send heartbeats.", at_least=1, effect=NO_EFFECT
+        5000, "How often a member of the consumer protocol must send heartbeats.", at_least=1
     )
     group_consumer_min_heartbeat_interval_ms = integer(
-        5000, "The smallest heartbeat interval that a group may be set to.", at_least=1, effect=NO_EFFECT
+        5000, "The smallest heartbeat interval that a group may be set to.", at_least=1
     )
     group_consumer_max_heartbeat_interval_ms = integer(
-        15000, "The largest heartbeat interval that a group may be set to.", at_least=1, effect=NO_EFFECT
+        15000, "The largest heartbeat interval that a group may be set to.", at_least=1
     )
     group_consumer_assignment_interval_ms = integer(
         1000,
         "The shortest time between two computed assignments of a group.",
         at_least=0,
         update_mode=CLUSTER_WIDE,
-        effect=NO_EFFECT,
     )
     group_consumer_min_assignment_interval_ms = integer(
-        0, "The smallest assignment interval that a group may be set to.", at_least=0, effect=NO_EFFECT
+        0, "The smallest assignment interval that a group may be set to.", at_least=0
     )
     group_consumer_max_assignment_interval_ms = integer(
-        15000, "The largest assignment interval that a group may be set to.", at_least=0, effect=NO_EFFECT
+        15000, "The largest assignment interval that a group may be set to.", at_least=0
     )
     group_consumer_regex_refresh_interval_ms = integer(
         600000,
         "How often the broker looks up the topics that match a subscribed pattern.",
         at_least=10000,
         internal=True,
-        effect=NO_EFFECT,
     )
 
     offset_metadata_max_bytes = integer(4096, "The largest metadata that a client may commit with an offset.")

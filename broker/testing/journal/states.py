@@ -78,7 +78,7 @@ def _group(broker: Broker, group_id: str) -> Json:
     group = None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
     if group is None:
         return {"state": None, "generation": None, "members": 0}
-    return {"state": group.state.value, "generation": group.generation, "members": len(group.members)}
+    return {"state": group.state_name, "generation": group.generation, "members": len(group.identities())}
 
 
 def _transaction(broker: Broker, transactional_id: str) -> Json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas.broker.group.states import GroupState
+from barnabas.broker.group.classic.group import Group
+from barnabas.broker.group.classic.states import GroupState
 from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
@@ -21,6 +22,7 @@ _COORDINATED: Final = frozenset(
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.LEAVE_GROUP,
         ApiKey.OFFSET_COMMIT,
         ApiKey.OFFSET_FETCH,
@@ -45,9 +47,11 @@ def _membership(message: Any) -> tuple[str, str, int] | None:
     return None
 
 
-def _group(seen: Seen, group_id: str) -> Any:
+def _group(seen: Seen, group_id: str) -> Group | None:
+    """The group, if it is a classic one: these rules are about generations that members agree on."""
     groups = seen.broker.groups
-    return None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
+    group = None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
+    return group if isinstance(group, Group) else None
 
 
 class GenerationGoneBack(Rule):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from itertools import count
 from types import SimpleNamespace
 
-from barnabas.broker.group.membership import ClientInfo
-from barnabas.broker.group.shard import GroupShard, read_record
+from barnabas.broker.controller.cluster_image import ClusterImage
+from barnabas.broker.controller.images import BrokerImage, PartitionImage, TopicImage
+from barnabas.broker.group.client import ClientInfo
+from barnabas.broker.group.records import read_record
+from barnabas.broker.group.shard import GroupShard
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -48,6 +51,19 @@ class ManualTimers:
         return set(self._timers)
 
 
+class FewTopics(ClusterImage):
+    """Topics that a test creates; the id of a topic is its name."""
+
+    def create(self, name, partitions=1, racks=()):
+        self.brokers = {index: BrokerImage(index, (), rack) for index, rack in enumerate(racks)}
+        images = tuple(PartitionImage(index, tuple(self.brokers)) for index in range(partitions))
+        self.put(name, TopicImage(name, topic_id(name), images, {}, 0))
+
+
+def topic_id(name):
+    return name.encode().ljust(16)
+
+
 class Answer:
     """What a parked request is answered with, once it is."""
 
@@ -69,7 +85,7 @@ class Coordinator:
     It begins with what another has appended, if that is given.
     """
 
-    def __init__(self, records=(), now_ms=1_000_000, **settings):
+    def __init__(self, records=(), now_ms=1_000_000, topics=None, **settings):
         self.timers = ManualTimers(now_ms)
         self.settings = SimpleNamespace(
             **{
@@ -77,14 +93,34 @@ class Coordinator:
                 "group_max_size": 1000,
                 "group_min_session_timeout_ms": 6000,
                 "group_max_session_timeout_ms": 1_800_000,
+                "group_consumer_assignors": ("uniform", "range"),
+                "group_consumer_max_size": 1000,
+                "group_consumer_regex_refresh_interval_ms": 600_000,
+                "group_consumer_session_timeout_ms": 45_000,
+                "group_consumer_min_session_timeout_ms": 45_000,
+                "group_consumer_max_session_timeout_ms": 60_000,
+                "group_consumer_heartbeat_interval_ms": 5000,
+                "group_consumer_min_heartbeat_interval_ms": 5000,
+                "group_consumer_max_heartbeat_interval_ms": 15_000,
+                "group_consumer_assignment_interval_ms": 0,
+                "group_consumer_min_assignment_interval_ms": 0,
+                "group_consumer_max_assignment_interval_ms": 15_000,
                 **settings,
             }
         )
         self.records = list(records)
         self.append_error = ErrorCode.NONE
         ids = count(1)
+        self.topics = topics or FewTopics()
+        self.group_configs = {}
         self.shard = GroupShard(
-            self.settings, self.timers, self.carry_out, lambda: self.timers.now_ms, lambda: f"id{next(ids)}"
+            self.settings,
+            self.timers,
+            self.carry_out,
+            lambda: self.timers.now_ms,
+            lambda: f"id{next(ids)}",
+            self.topics,
+            lambda group_id: self.group_configs.get(group_id, {}),
         )
         for record in records:
             self.shard.replay(read_record(record))
@@ -109,7 +145,7 @@ class Coordinator:
 
     def reloaded(self):
         """Another coordinator that has replayed what this one appended."""
-        return Coordinator(self.records, self.timers.now_ms)
+        return Coordinator(self.records, self.timers.now_ms, self.topics)
 
     # --- requests ---
 

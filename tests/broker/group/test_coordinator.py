@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
-from barnabas.broker.group.membership import Membership
+from barnabas.broker.group.classic.membership import Membership
 from barnabas.broker.group.offsets import Offsets
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.replica.worker import Worker

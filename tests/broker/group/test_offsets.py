@@ -3,9 +3,11 @@
 import pytest
 
 from barnabas.broker.coordinator.result import CoordinatorResult
-from barnabas.broker.group.objections import objection_to_commit
+from barnabas.broker.group.classic.objections import objection_to_commit
+from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.broker.group.harness import GROUP, Coordinator
 
 DAY_MS = 86_400_000
@@ -20,8 +22,9 @@ def commit(coordinator, offsets, *, member_id="", instance=None, generation=-1, 
     """Commit {(topic, partition): offset}; returns the error."""
     told = []
     now_ms = coordinator.timers.now_ms
-    committed = [(p, CommittedOffset(offset, 0, "", now_ms, expires)) for p, offset in offsets.items()]
-    coordinator.carry_out(coordinator.shard.commit(group_id, member_id, instance, generation, committed, told.append))
+    committed = [(TopicPartition(*p), CommittedOffset(offset, 0, "", now_ms, expires)) for p, offset in offsets.items()]
+    by = Committer(member_id, instance, generation)
+    coordinator.carry_out(coordinator.shard.commit(group_id, by, committed, told.append))
     (error,) = told
     return error
 

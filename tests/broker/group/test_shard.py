@@ -2,12 +2,11 @@
 
 import pytest
 
-from barnabas.broker.coordinator.result import CoordinatorRecord
-from barnabas.broker.group.records import group_key
-from barnabas.broker.group.shard import listing
-from barnabas.protocol.encoder import encode
+from barnabas.broker.group.classic.describe import described as describe
+from barnabas.broker.group.kind import listing
+from barnabas.broker.group.records import record_of
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.group_records import GroupMetadataValue, MemberMetadata
+from barnabas.protocol.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.broker.group.harness import GROUP, Coordinator
 from tests.broker.group.test_offsets import commit, offsets, subscription
 
@@ -36,7 +35,7 @@ def test_groups_are_listed_and_so_are_those_that_have_only_offsets(coordinator):
 
 def test_a_stable_group_is_described_with_subscriptions_and_assignments(coordinator):
     leader, follower = coordinator.stable_with(2)
-    described = coordinator.shard.describe(GROUP)
+    described = describe(coordinator.group)
     assert (described.group_state, described.protocol_type, described.protocol_data) == ("Stable", "consumer", "range")
     assert {m.member_id: m.member_assignment for m in described.members} == {
         leader: leader.encode(),
@@ -49,14 +48,10 @@ def test_a_stable_group_is_described_with_subscriptions_and_assignments(coordina
 def test_while_a_group_rebalances_its_protocol_and_subscriptions_are_left_out(coordinator):
     coordinator.stable_with(1)
     coordinator.join()
-    described = coordinator.shard.describe(GROUP)
+    described = describe(coordinator.group)
     assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
     # The first member still has what it was assigned before.
     assert {(m.member_metadata, m.member_assignment) for m in described.members} == {(b"", b"a0"), (b"", b"")}
-
-
-def test_a_group_that_does_not_exist_is_not_described(coordinator):
-    assert coordinator.shard.describe("nobody") is None
 
 
 def test_an_empty_group_can_be_deleted_with_its_offsets(coordinator):
@@ -116,6 +111,6 @@ def test_a_group_whose_record_names_a_leader_that_is_not_a_member_or_a_member_tw
     value = GroupMetadataValue(
         protocol_type="consumer", generation=1, protocol="range", leader="nobody", members=[member, member]
     )
-    coordinator = Coordinator([CoordinatorRecord(group_key(GROUP), b"\0\3" + encode(value, 3))])
+    coordinator = Coordinator([record_of(GroupMetadataKey(group=GROUP), value, 3)])
     assert coordinator.state == "Stable"
     assert coordinator.join("m", protocols=(("range", b"other"),)).message.leader == "m"

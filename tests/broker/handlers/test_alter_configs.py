@@ -69,7 +69,7 @@ async def test_validating_changes_nothing(tmp_path):
         ((BROKER, ""), [("ssl.client.auth", "none")], ErrorCode.INVALID_REQUEST),
         ((BROKER_LOGGER, "0"), [("root", "DEBUG")], ErrorCode.INVALID_REQUEST),
         ((CLIENT_METRICS, "m"), [("interval.ms", "1000")], ErrorCode.INVALID_REQUEST),
-        ((GROUP, "g"), [("consumer.session.timeout.ms", "50000")], ErrorCode.INVALID_REQUEST),
+        ((GROUP, "g"), [("consumer.session.timeout.ms", "70000")], ErrorCode.INVALID_CONFIG),
         ((3, "x"), [], ErrorCode.INVALID_REQUEST),
     ],
 )

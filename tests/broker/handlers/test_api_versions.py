@@ -21,16 +21,16 @@ async def test_every_version_names_what_the_broker_serves(tmp_path, version):
 
 @pytest.mark.parametrize("version", range(5))
 async def test_from_version_3_the_answer_has_the_features(tmp_path, version):
-    """By transaction.version, a client knows which transaction protocol to use."""
+    """By these a client knows which protocols to use: for transactions, and for groups."""
     async with running(tmp_path) as broker, connected(broker.server) as client:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         answer = await client.ask(ApiKey.API_VERSIONS, request, version)
         told = version >= 3
         assert [(f.name, f.min_version, f.max_version) for f in answer.supported_features] == (
-            [("transaction.version", 0, 2)] * told
+            [("group.version", 0, 1), ("transaction.version", 0, 2)] * told
         )
         assert [(f.name, f.min_version_level, f.max_version_level) for f in answer.finalized_features] == (
-            [("transaction.version", 2, 2)] * told
+            [("group.version", 1, 1), ("transaction.version", 2, 2)] * told
         )
         assert answer.finalized_features_epoch == (0 if told else -1)
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.client.requests import groups
 from barnabas.protocol.api import ApiKey
@@ -12,6 +13,7 @@ from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.broker.handlers import group_client
 from tests.broker.transaction import client as transaction_client
 from tests.broker.transaction.client import ID, add_request
@@ -93,7 +95,8 @@ class TestGroups:
         """An offset of the group was decided, and is not committed."""
         await client.commit(("t", 0, 1))
         slow = SlowReplicas(part)
-        client.broker.groups.commit("g", "", None, -1, [(("t", 0), CommittedOffset(5, -1, "", 0))], lambda error: None)
+        offset = (TopicPartition("t", 0), CommittedOffset(5, -1, "", 0))
+        client.broker.groups.commit("g", Committer("", None, -1), [offset], lambda error: None)
         return slow
 
     @pytest.mark.parametrize("question", GROUP_QUESTIONS)

@@ -22,6 +22,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.max.size": "3",
     "offset.metadata.max.bytes": "100",
+    "group.consumer.max.size": "3",
+    "group.consumer.assignment.interval.ms": "0",
 }
 
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 
-from barnabas.broker.group.member import Member, Protocols
-from barnabas.broker.group.states import GroupState, may_follow
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.classic.member import Member, Protocols
+from barnabas.broker.group.classic.objections import objection_to_commit, objection_to_transactional_commit
+from barnabas.broker.group.classic.records import group_tombstone
+from barnabas.broker.group.classic.states import GroupState, may_follow
+from barnabas.broker.group.classic.subscription import subscribed_topics
+from barnabas.broker.group.kind import Committer, GroupKind, Since
+from barnabas.broker.group.records import CommittedOffset
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupResponseMember
+from barnabas.protocol.topic_partition import TopicPartition
 
 
 class Group:
@@ -14,6 +23,8 @@ class Group:
 
     The rest (who is pending, who waits for an answer) is forgotten when the broker stops, and clients ask again.
     """
+
+    kind = GroupKind.CLASSIC
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
@@ -145,3 +156,55 @@ class Group:
             )
             for member in self.members.values()
         ]
+
+    # --- what all kinds of groups are asked ---
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    def identities(self) -> Sequence[tuple[str, str | None]]:
+        return [(member.member_id, member.group_instance_id) for member in self.members.values()]
+
+    @property
+    def is_empty(self) -> bool:
+        return self.is_in(GroupState.EMPTY)
+
+    @property
+    def is_forgettable(self) -> bool:
+        return self.is_empty and not self.pending_members
+
+    def tombstones(self) -> Sequence[CoordinatorRecord]:
+        return [group_tombstone(self.group_id)]
+
+    def heard_from(self, member_id: str, now_ms: int) -> None:
+        if member_id in self.members:
+            self.members[member_id].heard_at_ms = now_ms
+
+    def objection_to_commit(
+        self, by: Committer, offsets: Sequence[tuple[TopicPartition, CommittedOffset]]
+    ) -> ErrorCode:
+        objection = objection_to_transactional_commit if by.in_transaction else objection_to_commit
+        return objection(self, by.member_id, by.instance_id, by.epoch)
+
+    def objection_to_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def objection_to_deleting_offsets(self) -> ErrorCode:
+        is_known = self.is_empty or self.protocol_type == "consumer"
+        return ErrorCode.NONE if is_known else ErrorCode.NON_EMPTY_GROUP
+
+    def read_topics(self) -> Collection[str] | None:
+        return () if self.is_empty else subscribed_topics(self)
+
+    def offsets_kept_since(self) -> Since:
+        """Offsets of a group with members stay, except for topics that it no longer reads. Others expire some time
+        after the group became empty or, if the group never had members, after they were committed."""
+        if self.protocol_type is None:
+            return lambda _, committed: committed.commit_timestamp
+        if self.is_empty:
+            return lambda _, committed: max(committed.commit_timestamp, self.state_since_ms)
+        topics = subscribed_topics(self) if self.is_in(GroupState.STABLE) else None
+        if topics is None:
+            return lambda _, committed: None
+        return lambda topic, committed: None if topic in topics else committed.commit_timestamp

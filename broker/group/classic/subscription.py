@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from barnabas.broker.group.group import Group
 from barnabas.protocol.consumer_protocol import ConsumerProtocolSubscription, read_with_version
 from barnabas.protocol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from barnabas.broker.group.classic.group import Group
 
 
 def subscribed_topics(group: Group) -> Collection[str] | None:

@@ -1,7 +1,7 @@
 import pytest
 
-from barnabas.broker.group.group import Group
-from barnabas.broker.group.states import GroupState, may_follow
+from barnabas.broker.group.classic.group import Group
+from barnabas.broker.group.classic.states import GroupState, may_follow
 
 # Kafka's own table: for each state, those that it may be reached from.
 REACHED_FROM = {

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from barnabas.broker.group.group import Group
-from barnabas.broker.group.member import Member
+from barnabas.broker.group.classic.member import Member
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import MemberIdentity, MemberResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.group.classic.group import Group
 
 
 def protocols_of(request: JoinGroupRequest) -> list[tuple[str, bytes]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.broker.group.membership import NEW_MEMBER_JOIN_TIMEOUT_MS
+from barnabas.broker.group.classic.membership import NEW_MEMBER_JOIN_TIMEOUT_MS
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.group.harness import GROUP, Coordinator
 

@@ -11,15 +11,15 @@ Each method answers through its callbacks, immediately or later, and returns the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
 from barnabas.broker.coordinator.timers import Timers
-from barnabas.broker.group.group import Group
-from barnabas.broker.group.member import AnswerJoin, AnswerSync, Member
-from barnabas.broker.group.objections import (
+from barnabas.broker.group.classic.group import Group
+from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync, Member
+from barnabas.broker.group.classic.objections import (
     GroupSettings,
     objection_to_generation,
     objection_to_joining,
@@ -27,8 +27,8 @@ from barnabas.broker.group.objections import (
     objection_to_member,
     objection_to_sync,
 )
-from barnabas.broker.group.records import group_metadata_record
-from barnabas.broker.group.responses import (
+from barnabas.broker.group.classic.records import group_metadata_record
+from barnabas.broker.group.classic.responses import (
     assignments,
     because,
     join_error,
@@ -38,7 +38,9 @@ from barnabas.broker.group.responses import (
     sync_answer,
     sync_error,
 )
-from barnabas.broker.group.states import GroupState
+from barnabas.broker.group.classic.states import GroupState
+from barnabas.broker.group.client import ClientInfo
+from barnabas.broker.group.kind import AnyGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -54,20 +56,12 @@ _LONGEST_PREFIX: Final = 255
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 
-class ClientInfo(NamedTuple):
-    """Who asks, and in which version of the request."""
-
-    client_id: str
-    host: str
-    version: int
-
-
 class Membership:
     """Decides for the groups of one coordinator partition."""
 
     def __init__(
         self,
-        groups: dict[str, Group],
+        groups: dict[str, AnyGroup],
         settings: GroupSettings,
         timers: Timers,
         carry_out: Callable[[CoordinatorResult], None],
@@ -82,17 +76,30 @@ class Membership:
         self._now_ms = now_ms
         self._new_id = new_id
 
+    def _find(self, group_id: str) -> Group | None:
+        group = self._groups.get(group_id)
+        return group if isinstance(group, Group) else None
+
+    @property
+    def _all(self) -> list[Group]:
+        return [group for group in self._groups.values() if isinstance(group, Group)]
+
     # --- join ---
 
     def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> CoordinatorResult:
         error = objection_to_joining_any(request, self._settings)
-        group = self._groups.get(request.group_id)
+        found = self._groups.get(request.group_id)
+        group = found if isinstance(found, Group) else None
+        if not error and group is None and found is not None and not found.is_empty:
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if not error and group is None and request.member_id == NO_MEMBER:
-            # Even if it refuses this member: a group begins with the first attempt to join it.
+            # Even if it refuses this member: a group begins with the first attempt to join it. An empty one of another
+            # kind makes room for it.
+            replaced = () if found is None else found.tombstones()
             group = self._groups[request.group_id] = Group(request.group_id, self._now_ms())
             record = group_metadata_record(group, group.state_since_ms, {})
             self._join(group, request, client, answer)
-            return CoordinatorResult([record], key=group.group_id)
+            return CoordinatorResult([*replaced, record], key=group.group_id)
         if error or group is None:
             answer(join_error(error or ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return NOTHING_TO_DO
@@ -331,7 +338,7 @@ class Membership:
     # --- sync ---
 
     def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> CoordinatorResult:
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         error = objection_to_sync(group, request)
         if error or group is None:
             answer(sync_error(error))
@@ -376,22 +383,18 @@ class Membership:
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = objection_to_generation(group, request.member_id, request.group_instance_id, request.generation_id)
         if not error:
-            self.heard(group, group.members[request.member_id])
+            group.heard_from(request.member_id, self._now_ms())
             if group.is_in(GroupState.PREPARING_REBALANCE):
                 return ErrorCode.REBALANCE_IN_PROGRESS
         return error
 
-    def heard(self, group: Group, member: Member) -> None:
-        """A member has shown that it is alive. Its timer checks this when it fires, instead of being moved."""
-        member.heard_at_ms = self._now_ms()
-
     def _watch(self, group: Group, member: Member) -> None:
-        """Start a member's session timeout."""
+        """Start a member's session timeout. Its timer looks at when it was heard, instead of being moved."""
         member.heard_at_ms = self._now_ms()
         timeout = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
         self._timers.schedule(
@@ -400,7 +403,7 @@ class Membership:
 
     def watch_all(self) -> None:
         """Start every member's session timeout now, after the groups were loaded."""
-        for group in self._groups.values():
+        for group in self._all:
             for member in group.members.values():
                 self._watch(group, member)
 
@@ -432,7 +435,7 @@ class Membership:
             identities = [MemberIdentity(member_id=request.member_id)]
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID), NOTHING_TO_DO
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         if group is None:
             if version < 3:
                 return LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), NOTHING_TO_DO
@@ -482,7 +485,7 @@ class Membership:
 
     def abandon(self) -> None:
         """All groups are gone: answer everyone who waits, so that clients look for the coordinator again."""
-        for member in [member for group in self._groups.values() for member in group.members.values()]:
+        for member in [member for group in self._all for member in group.members.values()]:
             if member.answer_join is not None:
                 member.answer_join(join_error(ErrorCode.NOT_COORDINATOR, member.member_id))
             if member.answer_sync is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.group.group import Group
-from barnabas.broker.group.responses import protocols_of
-from barnabas.broker.group.states import GroupState
+from barnabas.broker.group.classic.responses import protocols_of
+from barnabas.broker.group.classic.states import GroupState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+
+if TYPE_CHECKING:
+    from barnabas.broker.group.classic.group import Group
 
 
 class GroupSettings(Protocol):
@@ -90,14 +92,12 @@ def objection_to_sync(group: Group | None, request: SyncGroupRequest) -> ErrorCo
     return ErrorCode.REBALANCE_IN_PROGRESS if group.is_in(GroupState.PREPARING_REBALANCE) else ErrorCode.NONE
 
 
-def objection_to_commit(group: Group | None, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+def objection_to_commit(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
     """Why a group's offsets may not be committed by this client.
 
-    Without a group or member it is an administrator or a consumer that assigns its own partitions: it may commit as
+    Without a member it is an administrator or a consumer that assigns its own partitions: it may commit as
     long as the group has no members.
     """
-    if group is None:
-        return ErrorCode.NONE if generation < 0 else ErrorCode.GROUP_ID_NOT_FOUND
     if group.is_in(GroupState.DEAD):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation < 0 and group.is_in(GroupState.EMPTY):
@@ -112,11 +112,9 @@ def objection_to_commit(group: Group | None, member_id: str, instance_id: str | 
 
 
 def objection_to_transactional_commit(
-    group: Group | None, member_id: str, instance_id: str | None, generation: int
+    group: Group, member_id: str, instance_id: str | None, generation: int
 ) -> ErrorCode:
     """Producers that do not name a member are accepted: older ones cannot."""
-    if group is None:
-        return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if group.is_in(GroupState.DEAD):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation < 0 and group.is_in(GroupState.EMPTY):

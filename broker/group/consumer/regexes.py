@@ -1,0 +1,97 @@
+"""Patterns that members subscribe to: the broker looks up the topics that match, and looks again now and then.
+
+All patterns of a group are looked up together, so that new topics cause one rebalance. That happens after the heartbeat
+that asks for it is answered; the next ones see the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from enum import Enum
+from typing import Final
+
+from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.consumer.group import ConsumerGroup, ResolvedRegex
+from barnabas.broker.group.consumer.member import ConsumerMember
+from barnabas.broker.group.consumer.objections import Refused
+from barnabas.broker.group.consumer.records import regex_record, regex_tombstone
+from barnabas.broker.group.consumer.topics import Topics
+from barnabas.broker.patterns import InvalidPattern, matcher
+from barnabas.protocol.errors import ErrorCode
+
+# Whether the client that subscribes to a pattern may see a topic.
+MayDescribe = Callable[[str], bool]
+
+_SHORTEST_INTERVAL_MS: Final = 10_000
+
+
+class RegexChange(Enum):
+    """What a heartbeat changes about its member's pattern."""
+
+    NONE = "none"
+    UPDATED = "updated"
+    UPDATED_AND_RESOLVED = "updated and resolved"
+    """The topics that it matches are known already, or there is no pattern any more."""
+
+
+def changed_regex(
+    group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember, records: list[CoordinatorRecord]
+) -> RegexChange:
+    """Note a change of a member's pattern. Raises Refused if the new one is not a regular expression."""
+    if old.regex == new.regex:
+        return RegexChange.NONE
+    if old.regex and group.members_with(old.regex) == 1:
+        records.append(regex_tombstone(group.group_id, old.regex))
+    if not new.regex:
+        return RegexChange.UPDATED_AND_RESOLVED
+    if group.members_with(new.regex) == 0:
+        try:
+            matcher(new.regex)
+        except InvalidPattern as error:
+            raise Refused(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"SubscribedTopicRegex `{new.regex}` is not a valid regular expression: {error}.",
+            ) from None
+        return RegexChange.UPDATED
+    return RegexChange.UPDATED_AND_RESOLVED if new.regex in group.regexes else RegexChange.UPDATED
+
+
+def wanted_regexes(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> list[str]:
+    """The patterns of the group after a member's change."""
+    wanted = dict.fromkeys(group.subscribed_regexes)
+    if old.regex and old.regex != new.regex and group.members_with(old.regex) == 1:
+        wanted.pop(old.regex, None)
+    if new.regex:
+        wanted[new.regex] = None
+    return list(wanted)
+
+
+def is_due(group: ConsumerGroup, wanted: Collection[str], topics_version: int, now_ms: int, interval_ms: int) -> bool:
+    """Whether to look up the patterns now."""
+    if not wanted or now_ms <= group.resolved_at_ms + _SHORTEST_INTERVAL_MS:
+        return False
+    return (
+        len(wanted) != len(group.regexes)
+        or group.resolved_version < topics_version
+        or now_ms > group.resolved_at_ms + interval_ms
+    )
+
+
+def resolve(regex: str, topics: Topics, may_describe: MayDescribe) -> frozenset[str]:
+    """The topics that a pattern matches, as far as the client may see them. Internal topics are among them, as in
+    Kafka."""
+    matches = matcher(regex)
+    return frozenset(name for name in topics.topics if matches(name) and may_describe(name))
+
+
+def resolved_records(
+    group: ConsumerGroup, wanted: Collection[str], topics: Topics, may_describe: MayDescribe, version: int, now_ms: int
+) -> tuple[list[CoordinatorRecord], dict[str, ResolvedRegex]]:
+    """Look up these patterns, as far as members still have them: records, and the patterns of the group then."""
+    resolved = dict(group.regexes)
+    records = []
+    for regex in wanted:
+        if group.members_with(regex):
+            found = resolved[regex] = ResolvedRegex(resolve(regex, topics, may_describe), version, now_ms)
+            records.append(regex_record(group.group_id, regex, found.topics, version, now_ms))
+    return records, resolved
