@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
     GROUP_POLL_SECONDS,
-    GROUP_SETTINGS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
@@ -36,6 +35,7 @@ from tests.integration.clients.interface import (
     RecordTooLargeError,
     TransactionalProducer,
     pairs,
+    group_settings,
 )
 
 # Kafka's names of settings that have others here.
@@ -143,8 +143,10 @@ class ConfluentClient(Client):
             {
                 "bootstrap.servers": self.bootstrap,
                 "group.id": group,
-                "partition.assignment.strategy": self.assignors[assignor],
-                **{SETTINGS.get(name, name): value for name, value in (GROUP_SETTINGS | (settings or {})).items()},
+                **{
+                    SETTINGS.get(name, name): value
+                    for name, value in group_settings(self.assignors[assignor], settings).items()
+                },
             }
         )
         return ConfluentGroupConsumer(consumer)

@@ -43,6 +43,18 @@ GROUP_SETTINGS: dict[str, str | int] = {
 }
 
 
+# With group.protocol=consumer, the broker decides about these.
+OF_THE_CLASSIC_PROTOCOL = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
+
+
+def group_settings(strategy: str, settings: dict[str, str | int] | None) -> dict[str, str | int]:
+    """The settings of a member of a group: its assignor, and what comes on top of GROUP_SETTINGS."""
+    merged = {"partition.assignment.strategy": strategy, **GROUP_SETTINGS, **(settings or {})}
+    if merged.get("group.protocol") != "consumer":
+        return merged
+    return {name: value for name, value in merged.items() if name not in OF_THE_CLASSIC_PROTOCOL}
+
+
 class OffsetOutOfRangeError(Exception):
     """The consumer's position is not in the log, and its `auto.offset.reset` is none."""
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from tests.integration.clients.interface import (
     FETCH_MAX_WAIT_MS,
     GROUP_POLL_SECONDS,
-    GROUP_SETTINGS,
     MAX_REQUEST_SIZE,
     PATIENCE,
     POLL_SECONDS,
@@ -34,6 +33,7 @@ from tests.integration.clients.interface import (
     RecordMetadata,
     RecordTooLargeError,
     TransactionalProducer,
+    group_settings,
 )
 from tests.support.apache_kafka import JavaError, java_command
 from tests.support.java_client import PROGRAMS
@@ -183,9 +183,7 @@ class JavaClient(Client):
         all_settings = {
             "bootstrap.servers": self.bootstrap,
             "group.id": group,
-            "partition.assignment.strategy": self.assignors[assignor],
-            **GROUP_SETTINGS,
-            **(settings or {}),
+            **group_settings(self.assignors[assignor], settings),
         }
         return JavaGroupConsumer(JavaObject(self._driver, "group_consumer", settings=all_settings))
 
