@@ -34,8 +34,8 @@ from tests.integration.clients.interface import (
     RecordMetadata,
     RecordTooLargeError,
     TransactionalProducer,
-    pairs,
     group_settings,
+    pairs,
 )
 
 # Kafka's names of settings that have others here.
