@@ -18,8 +18,8 @@ from barnabas.broker.coordinator.transactional import TransactionEnd
 from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync
 from barnabas.broker.group.classic.responses import join_error, sync_error
 from barnabas.broker.group.client import ClientInfo
-from barnabas.broker.group.consumer.membership import heartbeat_error
 from barnabas.broker.group.consumer.regexes import MayDescribe
+from barnabas.broker.group.consumer.requests import heartbeat_error
 from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset, read_record
 from barnabas.broker.group.shard import GroupShard
@@ -186,7 +186,7 @@ class GroupCoordinator:
         else:
             index, shard = found
             answer = self._when_committed(index, answer, lambda error: join_error(error, request.member_id))
-            self._runtime.carry_out(index, shard.membership.join(request, client, answer))
+            self._runtime.carry_out(index, shard.join(request, client, answer))
 
     def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> None:
         found = self._runtime.shard_of(request.group_id)
@@ -195,7 +195,7 @@ class GroupCoordinator:
         else:
             index, shard = found
             answer = self._when_committed(index, answer, sync_error)
-            self._runtime.carry_out(index, shard.membership.sync(request, answer))
+            self._runtime.carry_out(index, shard.sync(request, answer))
 
     def consumer_heartbeat(
         self,
@@ -222,7 +222,7 @@ class GroupCoordinator:
         if isinstance(found, ErrorCode):
             # A member of a group that is being loaded counts as alive; it need not know about the load.
             return ErrorCode.NONE if found == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else found
-        return found[1].membership.heartbeat(request)
+        return found[1].heartbeat(request)
 
     def leave(self, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
         """The answer, which counts once what was decided is committed."""

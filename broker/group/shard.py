@@ -10,10 +10,13 @@ from barnabas.broker.coordinator.timers import Timers
 from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
 from barnabas.broker.group.classic.group import Group
 from barnabas.broker.group.classic.loading import load
+from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync
 from barnabas.broker.group.classic.membership import Membership
 from barnabas.broker.group.classic.objections import GroupSettings as ClassicSettings
 from barnabas.broker.group.classic.responses import left
+from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.consumer import replay as consumer_records
+from barnabas.broker.group.consumer.classic_members import ClassicMembers
 from barnabas.broker.group.consumer.group import ConsumerGroup
 from barnabas.broker.group.consumer.membership import ConsumerMembership
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes
@@ -23,7 +26,10 @@ from barnabas.broker.group.offsets import Offsets
 from barnabas.broker.group.records import CommittedOffset, ReadRecord, offset_record
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -46,7 +52,11 @@ class GroupShard:
         self.offsets = Offsets()
         times = GroupTimes(settings, set_for_group)
         self.membership = Membership(self.groups, settings, timers, carry_out, now_ms, new_id)
-        self.consumers = ConsumerMembership(self.groups, settings, times, topics, timers, carry_out, now_ms, new_id)
+        self.consumers = ConsumerMembership(
+            self.groups, settings, times, topics, timers, carry_out, self.membership.adopt, now_ms, new_id
+        )
+        self._classic_members = ClassicMembers(self.consumers, settings, topics, timers)
+        self._new_id = new_id
         self._forget: dict[GroupKind, Callable[[Any], None]] = {
             GroupKind.CLASSIC: self.membership.forget,
             GroupKind.CONSUMER: self.consumers.forget,
@@ -118,7 +128,25 @@ class GroupShard:
         self._timers.close()
         self.membership.abandon()
 
-    # --- members ---
+    # --- members of the classic protocol, in a group of either kind ---
+
+    def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> CoordinatorResult:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self._classic_members.join(group, request, client, answer, self._new_id())
+        return self.membership.join(request, client, answer)
+
+    def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> CoordinatorResult:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.sync(group, request, answer)
+        return self.membership.sync(request, answer)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.heartbeat(group, request)
+        return self.membership.heartbeat(request)
 
     def leave(self, request: LeaveGroupRequest, version: int) -> tuple[LeaveGroupResponse, CoordinatorResult]:
         """LeaveGroup, which members of classic groups send, and administrators to groups of other kinds."""

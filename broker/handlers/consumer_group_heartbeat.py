@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.consumer.group import CONSUMER
-from barnabas.broker.group.consumer.membership import heartbeat_error
+from barnabas.broker.group.consumer.requests import heartbeat_error
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode

@@ -4,7 +4,6 @@ from barnabas.broker.config.setting import (
     CLUSTER_WIDE,
     NO_EFFECT,
     UnlikeKafka,
-    always,
     integer,
     long,
     short,
@@ -43,7 +42,6 @@ class GroupSettings:
         "Between which protocols a group may move while it has members.",
         one_of=("disabled", "downgrade", "upgrade", "bidirectional"),
         ignore_case=True,
-        effect=always("disabled"),
     )
     group_consumer_session_timeout_ms = integer(
         45000,

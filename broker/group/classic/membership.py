@@ -10,12 +10,12 @@ Each method answers through its callbacks, immediately or later, and returns the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
 
-from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
 from barnabas.broker.coordinator.timers import Timers
 from barnabas.broker.group.classic.group import Group
 from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync, Member
@@ -35,6 +35,7 @@ from barnabas.broker.group.classic.responses import (
     left,
     protocols_of,
     rebalance_timeout,
+    refuse_waiting,
     sync_answer,
     sync_error,
 )
@@ -90,8 +91,6 @@ class Membership:
         error = objection_to_joining_any(request, self._settings)
         found = self._groups.get(request.group_id)
         group = found if isinstance(found, Group) else None
-        if not error and group is None and found is not None and not found.is_empty:
-            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if not error and group is None and request.member_id == NO_MEMBER:
             # Even if it refuses this member: a group begins with the first attempt to join it. An empty one of another
             # kind makes room for it.
@@ -477,6 +476,16 @@ class Membership:
         if member.answer_sync is not None:
             member.answer_sync(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
 
+    def adopt(self, group: Group, before: Sequence[CoordinatorRecord], rebalance: str | None) -> CoordinatorResult:
+        """A group of another kind has become this one. `before` removes its records; with a reason, it rebalances."""
+        self._groups[group.group_id] = group
+        record = group_metadata_record(group, self._now_ms(), assignments(group))
+        for member in group.members.values():
+            self._watch(group, member)
+        if rebalance is not None:
+            self._prepare(group, rebalance)  # nobody has joined yet, so nothing is decided
+        return CoordinatorResult([*before, record], key=group.group_id)
+
     def forget(self, group: Group) -> None:
         """A group was deleted: cancel its timers."""
         group.transition_to(GroupState.DEAD, self._now_ms())
@@ -485,8 +494,5 @@ class Membership:
 
     def abandon(self) -> None:
         """All groups are gone: answer everyone who waits, so that clients look for the coordinator again."""
-        for member in [member for group in self._all for member in group.members.values()]:
-            if member.answer_join is not None:
-                member.answer_join(join_error(ErrorCode.NOT_COORDINATOR, member.member_id))
-            if member.answer_sync is not None:
-                member.answer_sync(sync_error(ErrorCode.NOT_COORDINATOR))
+        for group in self._all:
+            refuse_waiting(group, ErrorCode.NOT_COORDINATOR)

@@ -46,5 +46,16 @@ def sync_answer(group: Group, member: Member) -> SyncGroupResponse:
     )
 
 
+def refuse_waiting(group: Group, error: ErrorCode) -> None:
+    """Answer everyone who waits in a group."""
+    for member in group.members.values():
+        if member.answer_join is not None:
+            answer_join, member.answer_join = member.answer_join, None
+            answer_join(join_error(error, member.member_id))
+        if member.answer_sync is not None:
+            answer_sync, member.answer_sync = member.answer_sync, None
+            answer_sync(sync_error(error))
+
+
 def left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
     return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)

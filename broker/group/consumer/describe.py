@@ -10,7 +10,9 @@ from barnabas.broker.group.consumer.member import ConsumerMember
 from barnabas.broker.group.consumer.topics import Topics
 from barnabas.protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
-_CONSUMER_TYPE: Final = 1  # of a member; 0 is one of the classic protocol
+# What a member speaks.
+_CLASSIC_TYPE: Final = 0
+_CONSUMER_TYPE: Final = 1
 
 
 def described(group: ConsumerGroup, topics: Topics, default_assignor: str) -> DescribedGroup:
@@ -36,7 +38,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Mem
         subscribed_topic_regex=member.regex,
         assignment=_assignment(_held(member), topics),
         target_assignment=_assignment(group.target_of(member), topics),
-        member_type=_CONSUMER_TYPE,
+        member_type=_CONSUMER_TYPE if member.classic is None else _CLASSIC_TYPE,
     )
 
 

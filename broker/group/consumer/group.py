@@ -60,6 +60,7 @@ class ConsumerGroup:
         self.regexes: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata = False
         self.topics_changed = False  # soft state: topics that it reads may be others than its hash says
+        self.rejoining: set[str] = set()  # members of the classic protocol that were told to join again
         self._owners: dict[tuple[bytes, int], str] = {}
         self._topic_counts: Counter[str] = Counter()  # how many members name each topic
         self._regex_counts: Counter[str] = Counter()
@@ -85,6 +86,7 @@ class ConsumerGroup:
         if member is None:
             return
         self._uncount(member)
+        self.rejoining.discard(member_id)
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
             del self.static_members[member.instance_id]
 
@@ -158,6 +160,13 @@ class ConsumerGroup:
         counts = Counter(member.assignor for member in members if member.assignor)
         return counts.most_common(1)[0][0] if counts else default
 
+    def supports(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether a member of the classic protocol may join: it shares an assignor with all others of that protocol."""
+        if protocol_type != CONSUMER or not names:
+            return False
+        others = [{name for name, _ in each.classic.protocols} for each in self.members.values() if each.classic]
+        return not others or bool(set(names).intersection(*others))
+
     # --- what all kinds of groups are asked ---
 
     @property
@@ -205,11 +214,12 @@ class ConsumerGroup:
         member = self.members.get(by.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if not by.in_transaction and by.version < _FIRST_COMMIT_VERSION:
+        if not by.in_transaction and member.classic is None and by.version < _FIRST_COMMIT_VERSION:
             return ErrorCode.UNSUPPORTED_VERSION
         if by.epoch == member.epoch:
             return ErrorCode.NONE
-        stale = ErrorCode.ILLEGAL_GENERATION if by.in_transaction else ErrorCode.STALE_MEMBER_EPOCH
+        is_classic = by.in_transaction or member.classic is not None
+        stale = ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
         if by.epoch > member.epoch:
             return stale
         for partition, committed in offsets:
@@ -227,7 +237,9 @@ class ConsumerGroup:
         member = self.members.get(member_id or "")
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
+        if member.epoch == epoch:
+            return ErrorCode.NONE
+        return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
     def objection_to_deleting_offsets(self) -> ErrorCode:
         return ErrorCode.NONE

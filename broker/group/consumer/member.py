@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 # By topic id: the partitions, and for each the epoch in which the member got it.
 Assigned = Mapping[bytes, Mapping[int, int]]
@@ -32,6 +32,18 @@ class MemberState(IntEnum):
     """From a newer coordinator. The member has to begin again."""
 
 
+class ClassicProtocols(NamedTuple):
+    """What JoinGroup said of a member of the classic protocol, in a group that is on its way between the two."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]  # assignors that it knows, each with its subscription
+
+    @property
+    def name(self) -> str:
+        """The one that it is told: here, the broker assigns, and the name does not matter."""
+        return self.protocols[0][0]
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
     member_id: str
@@ -46,6 +58,7 @@ class ConsumerMember:
     regex: str = ""  # without one, empty
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
+    classic: ClassicProtocols | None = None  # of a member that speaks the classic protocol
     assigned: Assigned = field(default_factory=dict)
     revoking: Assigned = field(default_factory=dict)
 

@@ -14,9 +14,12 @@ import structlog
 
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
 from barnabas.broker.coordinator.timers import Timers
+from barnabas.broker.group.classic.group import Group
+from barnabas.broker.group.classic.responses import refuse_waiting
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.consumer.group import ConsumerGroup
 from barnabas.broker.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, MemberState
+from barnabas.broker.group.consumer.migration import check_upgrade, downgraded, upgraded
 from barnabas.broker.group.consumer.objections import Refused, check_epoch, check_request, check_static
 from barnabas.broker.group.consumer.reconciliation import Owned, Target, reconcile
 from barnabas.broker.group.consumer.records import (
@@ -36,21 +39,31 @@ from barnabas.broker.group.consumer.regexes import (
     resolved_records,
     wanted_regexes,
 )
-from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes
+from barnabas.broker.group.consumer.replay import applied
+from barnabas.broker.group.consumer.requests import (
+    assignment_of,
+    check_state,
+    has_other_partitions,
+    heartbeat_error,
+    is_full,
+    owned_partitions,
+    updated_member,
+)
+from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
 from barnabas.broker.group.consumer.target import assign
 from barnabas.broker.group.consumer.topics import Topics, ids_of, metadata_hash
 from barnabas.broker.group.kind import AnyGroup
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    ResponseTopicPartitions,
 )
 from barnabas.protocol.messages.leave_group import MemberIdentity
 
 log = structlog.get_logger()
 
+# Takes over a group that has become a classic one: what removes its records of before, and why it rebalances, if so.
+Adopt = Callable[[Group, Sequence[CoordinatorRecord], str | None], CoordinatorResult]
 Answered = tuple[ConsumerGroupHeartbeatResponse, CoordinatorResult]
 
 
@@ -65,6 +78,7 @@ class ConsumerMembership:
         topics: Topics,
         timers: Timers,
         carry_out: Callable[[CoordinatorResult], None],
+        adopt: Adopt,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
@@ -75,9 +89,10 @@ class ConsumerMembership:
         self._topics = topics
         self._timers = timers
         self._carry_out = carry_out
+        self._adopt = adopt
         self._now_ms = now_ms
         self._new_id = new_id
-        self._heard_at_ms: dict[tuple[str, str], int] = {}
+        self._heard: dict[tuple[str, str], tuple[int, int]] = {}  # when, and for how long that counts
         self._resolving: set[str] = set()  # groups whose patterns are about to be looked up
         # When a topic was last created: as a version of the topics, it goes on growing after a restart.
         self._topics_version = now_ms()
@@ -97,20 +112,46 @@ class ConsumerMembership:
             return heartbeat_error(refused.error, str(refused)), NOTHING_TO_DO
 
     def _stay(self, request: ConsumerGroupHeartbeatRequest, client: ClientInfo, may_describe: MayDescribe) -> Answered:
-        now_ms = self._now_ms()
         records: list[CoordinatorRecord] = []
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._join(request.group_id, records) if is_joining else self._existing(request.group_id)
-        self._check_size(group, request.member_id)
-        owned = _owned(request)
+        self.check_size(group, request.member_id)
+        owned = owned_partitions(request)
         member, replaced = self._member(group, request, owned, records)
-        updated = _updated(member, request, client)
+        updated, decision = self.advance(
+            group, member, updated_member(member, request, client), replaced, owned, may_describe, records
+        )
+        self.watch(group.group_id, updated.member_id, self._times.session_timeout_ms(group.group_id))
+        response = ConsumerGroupHeartbeatResponse(
+            member_id=updated.member_id,
+            member_epoch=updated.epoch,
+            heartbeat_interval_ms=self._times.heartbeat_interval_ms(group.group_id),
+        )
+        if is_joining or is_full(request) or has_other_partitions(updated, member):
+            response.assignment = assignment_of(updated)
+        return response, decision
 
+    def advance(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        replaced: str | None,
+        owned: Owned,
+        may_describe: MayDescribe,
+        records: list[CoordinatorRecord],
+    ) -> tuple[ConsumerMember, CoordinatorResult]:
+        """Take the group one step further with an update of one of its members, and the member, too.
+
+        `replaced` is the id under which a static member was known before. `records` are those that come first.
+        """
+        now_ms = self._now_ms()
         if updated is not member:
             records.append(member_record(group.group_id, updated))
         names_changed = updated.topics != member.topics
         regex_change = changed_regex(group, member, updated, records)
         self._look_up_later(group, member, updated, may_describe)
+        subscription_changed = names_changed or regex_change is not RegexChange.NONE
 
         epoch = group.epoch
         bump = names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
@@ -126,39 +167,38 @@ class ConsumerMembership:
             if group.has_partition_metadata:
                 records.append(partition_metadata_tombstone(group.group_id))
         target_epoch, target = self._target(group, epoch, updated, members, now_ms, records)
-        subscription_changed = names_changed or regex_change is not RegexChange.NONE
-        updated = self._reconciled(group, updated, target_epoch, target, owned, subscription_changed, records)
-        self._watch(group.group_id, updated.member_id)
-
-        response = ConsumerGroupHeartbeatResponse(
-            member_id=updated.member_id,
-            member_epoch=updated.epoch,
-            heartbeat_interval_ms=self._times.heartbeat_interval_ms(group.group_id),
-        )
-        if is_joining or _is_full(request) or _has_other_partitions(updated, member):
-            response.assignment = _assignment(updated)
+        moved = self._reconciled(group, updated, target_epoch, target, owned, subscription_changed, records)
         had_changed, group.topics_changed = group.topics_changed, False
 
         def done(error: ErrorCode) -> None:
             if error:
                 group.topics_changed = had_changed  # the epoch that this led to is not there
 
-        return response, CoordinatorResult(records, done, key=group.group_id)
+        return moved, CoordinatorResult(records, done, key=group.group_id)
 
     def _join(self, group_id: str, records: list[CoordinatorRecord]) -> ConsumerGroup:
         """The group, or a new one; in place of an empty one of another kind, if need be."""
         found = self._groups.get(group_id)
         if isinstance(found, ConsumerGroup):
             return found
+        if isinstance(found, Group) and not found.is_empty:
+            return self._upgraded(found, records)
         if found is not None:
-            if not found.is_empty:
-                raise Refused(
-                    ErrorCode.GROUP_ID_NOT_FOUND,
-                    f"Group {group_id} has members of the {found.kind.value} protocol and cannot be upgraded.",
-                )
             records += found.tombstones()
         log.info("consumer group begins", group=group_id)
         return ConsumerGroup(group_id)
+
+    def _upgraded(self, classic: Group, records: list[CoordinatorRecord]) -> ConsumerGroup:
+        """A classic group with members becomes a consumer group. Whoever waits in it has to join again."""
+        check_upgrade(classic, self._settings)
+        changes = upgraded(classic, self._topics)
+        refuse_waiting(classic, ErrorCode.REBALANCE_IN_PROGRESS)
+        for member in classic.members.values():
+            self.watch(classic.group_id, member.member_id, member.session_timeout_ms)
+        records += classic.tombstones()
+        records += changes
+        log.info("classic group becomes a consumer group", group=classic.group_id)
+        return applied(ConsumerGroup(classic.group_id), changes)
 
     def _existing(self, group_id: str) -> ConsumerGroup:
         found = self._groups.get(group_id)
@@ -167,7 +207,7 @@ class ConsumerMembership:
         reason = "is not a consumer group" if found is not None else "not found"
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
 
-    def _check_size(self, group: ConsumerGroup, member_id: str) -> None:
+    def check_size(self, group: ConsumerGroup, member_id: str) -> None:
         limit = self._settings.group_consumer_max_size
         if len(group.members) >= limit and member_id not in group.members:
             raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group may not have more than {limit} members.")
@@ -191,28 +231,22 @@ class ConsumerMembership:
                 )
             member = member or ConsumerMember(member_id)
             check_epoch(member, request.member_epoch, owned)
-            _check_state(member, owned)
+            check_state(member, owned)
             return member, None
         known = group.static_member(instance_id)
         if not is_joining:
             member = check_static(known, member_id, instance_id)
             check_epoch(member, request.member_epoch, owned)
-            _check_state(member, owned)
+            check_state(member, owned)
             return member, None
         if known is None:
             return group.members.get(member_id) or ConsumerMember(member_id), None
-        if known.epoch != AWAY_EPOCH:
+        if known.epoch != AWAY_EPOCH and known.classic is None:
             raise Refused(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Member {member_id} cannot join: instance id {instance_id} belongs to member {known.member_id}.",
             )
-        member = replace(known, member_id=member_id, epoch=0, previous_epoch=0)
-        records += member_tombstones(group.group_id, known.member_id)
-        records.append(member_record(group.group_id, member))
-        records.append(target_record(group.group_id, member_id, group.target_of(known)))
-        records.append(current_record(group.group_id, member))
-        log.info("static member is back", group=group.group_id, member=member_id, replaces=known.member_id)
-        return member, known.member_id
+        return replaced_static(group, known, member_id, records), known.member_id
 
     def _target(
         self,
@@ -252,11 +286,10 @@ class ConsumerMembership:
         if moved == member:
             return member
         records.append(current_record(group.group_id, moved))
-        key = _rebalance_key(group.group_id, member.member_id)
-        if moved.state is MemberState.UNREVOKED_PARTITIONS:
+        if moved.state is MemberState.UNREVOKED_PARTITIONS and moved.classic is None:
             self._await_revocation(group.group_id, moved)
         else:
-            self._timers.cancel(key)
+            self._timers.cancel(_rebalance_key(group.group_id, member.member_id))
         return moved
 
     # --- patterns ---
@@ -336,6 +369,11 @@ class ConsumerMembership:
         group_id = group.group_id
         ids = {member.member_id for member in gone}
         left = [member for member in group.members.values() if member.member_id not in ids]
+        for member in gone:
+            log.info("member is gone", group=group_id, member=member.member_id, reason=reason)
+            self._forget_member(group_id, member.member_id)
+        if left and self.is_downgraded_to(left):
+            return self.downgrade(group, left, group.epoch, "its last member of the consumer protocol is gone")
         records = [record for member in gone for record in member_tombstones(group_id, member.member_id)]
         still_wanted = {member.regex for member in left}
         for regex in dict.fromkeys(member.regex for member in gone):
@@ -343,31 +381,48 @@ class ConsumerMembership:
                 records.append(regex_tombstone(group_id, regex))
         found = metadata_hash(_topics_of(group, left), self._topics)
         records.append(epoch_record(group_id, group.epoch + 1, found))
-        for member in gone:
-            log.info("member is gone", group=group_id, member=member.member_id, reason=reason)
-            self._forget_member(group_id, member.member_id)
         return CoordinatorResult(records, key=group_id)
+
+    # --- back to the classic protocol ---
+
+    def is_downgraded_to(self, left: Collection[ConsumerMember]) -> bool:
+        """Whether a group with these members, and no others, becomes a classic one."""
+        return (
+            all(member.classic is not None for member in left)
+            and may_downgrade(self._settings)
+            and len(left) <= self._settings.group_max_size
+        )
+
+    def downgrade(
+        self, group: ConsumerGroup, left: Collection[ConsumerMember], epoch: int, rebalance: str | None
+    ) -> CoordinatorResult:
+        """Go on as a classic group; with a reason for it, by a rebalance."""
+        classic = downgraded(group, left, epoch, self._topics, self._now_ms())
+        self.forget(group)
+        log.info("consumer group becomes a classic group", group=group.group_id)
+        return self._adopt(classic, group.tombstones(), rebalance)
 
     # --- time ---
 
-    def _watch(self, group_id: str, member_id: str) -> None:
+    def watch(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """A member has been heard. Its timer looks at this when it fires, instead of being moved."""
         key = (group_id, member_id)
-        is_watched = key in self._heard_at_ms
-        self._heard_at_ms[key] = self._now_ms()
+        is_watched = key in self._heard
+        self._heard[key] = (self._now_ms(), timeout_ms)
         if not is_watched:
-            self._await_silence(key, self._times.session_timeout_ms(group_id))
+            self._await_silence(key, timeout_ms)
 
     def _await_silence(self, key: tuple[str, str], delay_ms: int) -> None:
         self._timers.schedule(key, delay_ms, lambda: self._session_elapsed(key))
 
     def _session_elapsed(self, key: tuple[str, str]) -> None:
-        remaining = self._heard_at_ms.get(key, 0) + self._times.session_timeout_ms(key[0]) - self._now_ms()
+        heard_at_ms, timeout_ms = self._heard.get(key, (0, 0))
+        remaining = heard_at_ms + timeout_ms - self._now_ms()
         if remaining > 0:
             self._await_silence(key, remaining)
             return
-        self._heard_at_ms.pop(key, None)
-        self._fence_one(*key, "its session timed out")
+        self._heard.pop(key, None)
+        self.fence_one(*key, "its session timed out")
 
     def _await_revocation(self, group_id: str, member: ConsumerMember) -> None:
         member_id, epoch = member.member_id, member.epoch
@@ -376,20 +431,21 @@ class ConsumerMembership:
             group = self._groups.get(group_id)
             found = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
             if found is not None and found.epoch == epoch and found.state is MemberState.UNREVOKED_PARTITIONS:
-                self._fence_one(group_id, member_id, "it did not let go of partitions in time")
+                self.fence_one(group_id, member_id, "it did not let go of partitions in time")
 
         self._timers.schedule(_rebalance_key(group_id, member_id), member.rebalance_timeout_ms, elapsed)
 
-    def _fence_one(self, group_id: str, member_id: str, reason: str) -> None:
+    def fence_one(self, group_id: str, member_id: str, reason: str) -> None:
         group = self._groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if isinstance(group, ConsumerGroup) and member is not None:
             self._carry_out(self._fence(group, [member], reason))
 
     def _forget_member(self, group_id: str, member_id: str) -> None:
-        self._heard_at_ms.pop((group_id, member_id), None)
+        self._heard.pop((group_id, member_id), None)
         self._timers.cancel((group_id, member_id))
-        self._timers.cancel(_rebalance_key(group_id, member_id))
+        for key in (_rebalance_key(group_id, member_id), join_key(group_id, member_id), sync_key(group_id, member_id)):
+            self._timers.cancel(key)
 
     def forget(self, group: ConsumerGroup) -> None:
         """A group is gone: cancel its timers."""
@@ -402,7 +458,10 @@ class ConsumerMembership:
             if isinstance(group, ConsumerGroup):
                 group.topics_changed = True
                 for member in group.members.values():
-                    self._watch(group.group_id, member.member_id)
+                    timeout_ms = self._times.session_timeout_ms(group.group_id)
+                    if member.classic is not None:
+                        timeout_ms = member.classic.session_timeout_ms
+                    self.watch(group.group_id, member.member_id, timeout_ms)
                     if member.state is MemberState.UNREVOKED_PARTITIONS:
                         self._await_revocation(group.group_id, member)
 
@@ -415,67 +474,8 @@ class ConsumerMembership:
                 group.topics_changed = True
 
     def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
-        return self._heard_at_ms.get((group_id, member_id))
-
-
-def heartbeat_error(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        error_code=error, error_message=message, member_epoch=0, heartbeat_interval_ms=0
-    )
-
-
-def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: ClientInfo) -> ConsumerMember:
-    """The member with what its heartbeat says; what it leaves out is as it was."""
-    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
-    timeout = request.rebalance_timeout_ms
-    updated = replace(
-        member,
-        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
-        assignor=member.assignor if request.server_assignor is None else request.server_assignor,
-        topics=member.topics if names is None else frozenset(names),
-        regex=member.regex if regex is None else regex,
-        client_id=client.client_id,
-        client_host=client.host,
-    )
-    return member if updated == member else updated
-
-
-def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
-    if request.topic_partitions is None:
-        return None
-    owned: dict[bytes, frozenset[int]] = {}
-    for each in request.topic_partitions:
-        owned[each.topic_id] = owned.get(each.topic_id, frozenset()) | frozenset(each.partitions)
-    return owned
-
-
-def _check_state(member: ConsumerMember, owned: Owned) -> None:
-    if member.state is MemberState.UNKNOWN and (owned is None or any(owned.values())):
-        raise Refused(
-            ErrorCode.FENCED_MEMBER_EPOCH, "The member's state is unknown. It must abandon its partitions and rejoin."
-        )
-
-
-def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """A member says everything after an error, and is then told everything."""
-    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    return request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
-
-
-def _has_other_partitions(updated: ConsumerMember, member: ConsumerMember) -> bool:
-    now, before = updated.assigned, member.assigned
-    return now is not before and {t: set(now[t]) for t in now} != {t: set(before[t]) for t in before}
-
-
-def _assignment(member: ConsumerMember) -> Assignment:
-    return Assignment(
-        topic_partitions=[
-            ResponseTopicPartitions(topic_id=topic_id, partitions=sorted(indexes))
-            for topic_id, indexes in member.assigned.items()
-        ]
-    )
+        heard = self._heard.get((group_id, member_id))
+        return None if heard is None else heard[0]
 
 
 def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set[str]:
@@ -484,3 +484,26 @@ def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set
 
 def _rebalance_key(group_id: str, member_id: str) -> tuple[str, str]:
     return group_id, f"rebalance {member_id}"
+
+
+def join_key(group_id: str, member_id: str) -> tuple[str, str]:
+    """Of the timer of a member of the classic protocol that has to join again."""
+    return group_id, f"join {member_id}"
+
+
+def sync_key(group_id: str, member_id: str) -> tuple[str, str]:
+    """Of the timer of a member of the classic protocol that has joined and has to sync."""
+    return group_id, f"sync {member_id}"
+
+
+def replaced_static(
+    group: ConsumerGroup, known: ConsumerMember, member_id: str, records: list[CoordinatorRecord]
+) -> ConsumerMember:
+    """A static member is back under another id, and has what it had."""
+    member = replace(known, member_id=member_id, epoch=0, previous_epoch=0)
+    records += member_tombstones(group.group_id, known.member_id)
+    records.append(member_record(group.group_id, member))
+    records.append(target_record(group.group_id, member_id, group.target_of(known)))
+    records.append(current_record(group.group_id, member))
+    log.info("static member is back", group=group.group_id, member=member_id, replaces=known.member_id)
+    return member

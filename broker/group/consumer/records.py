@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
-from barnabas.broker.group.consumer.member import Assigned, ConsumerMember, MemberState
+from barnabas.broker.group.consumer.member import Assigned, ClassicProtocols, ConsumerMember, MemberState
 from barnabas.broker.group.consumer.reconciliation import Target
 from barnabas.broker.group.records import record_of
 from barnabas.protocol.consumer_group_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -42,6 +44,7 @@ def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
         subscribed_topic_regex=member.regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.assignor,
+        classic_member_metadata=None if member.classic is None else _write_classic(member.classic),
     )
     return record_of(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value)
 
@@ -102,6 +105,20 @@ def group_tombstones(group_id: str, member_ids: Collection[str], regexes: Collec
         partition_metadata_tombstone(group_id),
         record_of(ConsumerGroupMetadataKey(group_id=group_id), None),
     ]
+
+
+def _write_classic(classic: ClassicProtocols) -> ClassicMemberMetadata:
+    return ClassicMemberMetadata(
+        session_timeout_ms=classic.session_timeout_ms,
+        supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in classic.protocols],
+    )
+
+
+def read_classic(found: ClassicMemberMetadata | None) -> ClassicProtocols | None:
+    if found is None or not found.supported_protocols:
+        return None
+    protocols = tuple((each.name, each.metadata) for each in found.supported_protocols)
+    return ClassicProtocols(found.session_timeout_ms, protocols)
 
 
 def _write(assigned: Assigned) -> list[CurrentTopicPartitions]:

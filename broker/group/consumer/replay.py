@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.consumer.group import ConsumerGroup, ResolvedRegex
 from barnabas.broker.group.consumer.member import LEAVING_EPOCH, ConsumerMember, MemberState
-from barnabas.broker.group.consumer.records import read_assigned, read_state
+from barnabas.broker.group.consumer.records import read_assigned, read_classic, read_state
+from barnabas.broker.group.records import ReadRecord
 from barnabas.protocol import consumer_group_records as records
 
 # Applies a value to a group; None deletes what the key names.
@@ -43,6 +45,7 @@ def _member(
             regex=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             assignor=value.server_assignor,
+            classic=read_classic(value.classic_member_metadata),
         )
     )
 
@@ -108,5 +111,15 @@ APPLY: Final[dict[type, Apply]] = {
     records.ConsumerGroupCurrentMemberAssignmentKey: _current,
     records.ConsumerGroupRegularExpressionKey: _regex,
 }
+
+
+def applied(group: ConsumerGroup, changes: Iterable[CoordinatorRecord]) -> ConsumerGroup:
+    """The group with what these records say."""
+    for record in changes:
+        key, value = cast(ReadRecord, record.read)
+        APPLY[type(key)](group, key, value)
+    return group
+
+
 ENDS_GROUP: Final = records.ConsumerGroupMetadataKey
 """A tombstone with this key is the last of a group."""

@@ -16,6 +16,10 @@ class ConsumerSettings(Protocol):
     @property
     def group_consumer_max_size(self) -> int: ...
     @property
+    def group_max_size(self) -> int: ...
+    @property
+    def group_consumer_migration_policy(self) -> str: ...
+    @property
     def group_consumer_regex_refresh_interval_ms(self) -> int: ...
     @property
     def group_consumer_session_timeout_ms(self) -> int: ...
@@ -35,6 +39,21 @@ class ConsumerSettings(Protocol):
     def group_consumer_min_assignment_interval_ms(self) -> int: ...
     @property
     def group_consumer_max_assignment_interval_ms(self) -> int: ...
+
+
+def may_upgrade(settings: ConsumerSettings) -> bool:
+    """Whether a classic group with members may become a consumer group."""
+    return settings.group_consumer_migration_policy.lower() in ("upgrade", "bidirectional")
+
+
+def may_downgrade(settings: ConsumerSettings) -> bool:
+    """Whether a consumer group whose members all speak the classic protocol may become a classic group."""
+    return settings.group_consumer_migration_policy.lower() in ("downgrade", "bidirectional")
+
+
+def may_mix(settings: ConsumerSettings) -> bool:
+    """Whether members of the classic protocol may join a consumer group."""
+    return settings.group_consumer_migration_policy.lower() != "disabled"
 
 
 class GroupTimes:

@@ -160,7 +160,6 @@ def test_node_id_and_its_older_name(settings, node_id):
     [
         {"num.replica.fetchers": "1", "replica.lag.time.max.ms": "30000"},  # the defaults
         {"num.recovery.threads.per.data.dir": "1"},  # what the broker does, whatever the default is
-        {"group.consumer.migration.policy": "disabled"},
         {"authorizer.class.name": "", "ssl.client.auth": "none"},
     ],
 )
@@ -173,7 +172,6 @@ def test_what_the_broker_does_anyway_is_accepted(settings):
     [
         "num.replica.fetchers=2",
         "num.recovery.threads.per.data.dir=2",
-        "group.consumer.migration.policy=upgrade",
         "log.preallocate=true",
         "num.io.threads=8",
         "listener.name.plaintext.max.connections.per.ip=5",

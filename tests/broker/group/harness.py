@@ -95,6 +95,7 @@ class Coordinator:
                 "group_max_session_timeout_ms": 1_800_000,
                 "group_consumer_assignors": ("uniform", "range"),
                 "group_consumer_max_size": 1000,
+                "group_consumer_migration_policy": "disabled",
                 "group_consumer_regex_refresh_interval_ms": 600_000,
                 "group_consumer_session_timeout_ms": 45_000,
                 "group_consumer_min_session_timeout_ms": 45_000,
@@ -164,7 +165,7 @@ class Coordinator:
             group_instance_id=instance,
             protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
         )
-        self.carry_out(self.shard.membership.join(message, ClientInfo("c", "/127.0.0.1", version), answer))
+        self.carry_out(self.shard.join(message, ClientInfo("c", "/127.0.0.1", version), answer))
         if answer.message is not None and answer.error == ErrorCode.MEMBER_ID_REQUIRED and not member_id:
             return self.join(answer.message.member_id, protocols=protocols, version=version, **fields)
         self.timers.advance(0)
@@ -183,14 +184,14 @@ class Coordinator:
             ],
             **fields,
         )
-        self.carry_out(self.shard.membership.sync(message, answer))
+        self.carry_out(self.shard.sync(message, answer))
         return answer
 
     def heartbeat(self, member_id, generation, instance=None, group_id=GROUP):
         message = HeartbeatRequest(
             group_id=group_id, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
-        return self.shard.membership.heartbeat(message)
+        return self.shard.heartbeat(message)
 
     def leave(self, *members, version=5):
         """Members by their ids, or as (member id, instance id)."""
@@ -203,7 +204,7 @@ class Coordinator:
         message = LeaveGroupRequest(group_id=GROUP, members=identities)
         if version < 3:
             message = LeaveGroupRequest(group_id=GROUP, member_id=members[0])
-        response, decision = self.shard.membership.leave(message, version)
+        response, decision = self.shard.leave(message, version)
         self.carry_out(decision)
         return response
 

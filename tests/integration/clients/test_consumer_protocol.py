@@ -92,3 +92,23 @@ def test_a_group_goes_on_when_its_coordinator_is_another(
     if disturb == "kill":
         broker.nodes[leader].start()
         in_sync(broker, offsets, number)
+
+
+def test_a_group_goes_from_the_classic_protocol_to_the_other_and_back(
+    client: Client, topic: str, group: Group, broker: Barnabas
+):
+    """Member by member, as an application is restarted."""
+
+    def kind() -> str:
+        return str(broker.state["groups"][group.name]["type"])
+
+    everything = partitions_of(topic, count=4)
+    for _ in range(2):
+        group.join(client, topic)
+    group.poll_until_shared(everything)
+    for settings in (CONSUMER, None):
+        for member in list(group.members):
+            group.leave(member)
+            group.join(client, topic, settings=settings)
+            group.poll_until_shared(everything)
+        assert kind() == ("classic" if settings is None else "consumer")
