@@ -50,7 +50,7 @@ class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
     subscribed_topic_regex: String | None = field("0+", nullable="0+")
     rebalance_timeout_ms: Int32 = field("0+", default=-1)
     server_assignor: String | None = field("0+", nullable="0+")
-    classic_member_metadata: ClassicMemberMetadata | None = field("0+", nullable="0+", tag=0, default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = field("0+", nullable="0+", tag=0)
 
 
 class ClassicMemberMetadata(Struct):

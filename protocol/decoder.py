@@ -156,12 +156,14 @@ class _Writer:
         self.write(f"pos += {sum(size for _, _, size in self._waiting)}")
         self._waiting = []
 
-    def value(self, wire_type: Any, into: str, nullable: bool, compactable: bool = True) -> None:
+    def value(
+        self, wire_type: Any, into: str, nullable: bool, compactable: bool = True, *, tagged: bool = False
+    ) -> None:
         """Write the code that reads a value and assigns it to `into`."""
         if isinstance(wire_type, list):
             self._array(wire_type[0], into, nullable)
         elif isinstance(wire_type, StructType):
-            self._struct(wire_type, into, nullable)
+            self._struct(wire_type, into, nullable, tagged)
         elif wire_type.size:
             self._read(into, wire_type.code, wire_type.size)
         else:
@@ -242,14 +244,15 @@ class _Writer:
         self._flush()
         return item
 
-    def _struct(self, struct_type: StructType, into: str, nullable: bool) -> None:
+    def _struct(self, struct_type: StructType, into: str, nullable: bool, tagged: bool) -> None:
+        """Before a struct that may be null stands a byte: 1, or if it is null -1, and 0 in a tagged field."""
         write = self.write
         if not nullable:
             write(f"{into} = {self.struct(struct_type)}")
             return
         self._read("present", "b", 1)
         self._flush()
-        with write.block("if present < 0:"):
+        with write.block(f"if present < {1 if tagged else 0}:"):
             write(f"{into} = None")
         with write.block("else:"):
             write(f"{into} = {self.struct(struct_type)}")
@@ -279,7 +282,7 @@ class _Writer:
                 for number, name in layout.tagged:
                     with write.block(f"{'if' if number == layout.tagged[0][0] else 'elif'} {tag} == {number}:"):
                         nullable = self.version in layout.struct.fields[name].nullable
-                        self.value(layout.types[name], f"{target}.{name}", nullable)
+                        self.value(layout.types[name], f"{target}.{name}", nullable, tagged=True)
                         self._flush()
                 with write.block("else:"):
                     write(f"pos = {stop}")

@@ -121,7 +121,9 @@ class _Writer:
             pack = self.write.struct_method("pack", codes)
             self.write(f"{out} += {pack}({', '.join(value for _, value in parts if value)})")
 
-    def value(self, wire_type: Any, source: str, nullable: bool, out: str, compactable: bool = True) -> None:
+    def value(
+        self, wire_type: Any, source: str, nullable: bool, out: str, compactable: bool = True, *, tagged: bool = False
+    ) -> None:
         compact = self.flexible and compactable
         if isinstance(wire_type, WireType) and wire_type.size:
             self._waiting.append((wire_type.code, source))
@@ -135,7 +137,7 @@ class _Writer:
         waiting = self._take()
         with write.block(f"if {value} is None:"):
             if isinstance(wire_type, StructType):
-                null = ("b", "-1")
+                null = ("b", "0" if tagged else "-1")
             elif compact:
                 null = ("x", "")
             else:
@@ -193,7 +195,7 @@ class _Writer:
                     write("yield")
 
     def _tagged(self, layout: Layout, source: str, out: str) -> None:
-        """A tagged field is written only when it differs from its default."""
+        """A tagged field is written only when it differs from its default; a struct without one always is."""
         write = self.write
         if not layout.tagged:
             self._waiting.append(("x", ""))
@@ -209,13 +211,15 @@ class _Writer:
                     body = write.local("body")
                     write(f"{body} = bytearray()")
                     nullable = self.version in layout.struct.fields[name].nullable
-                    self.value(layout.types[name], f"{source}.{name}", nullable, body)
+                    self.value(layout.types[name], f"{source}.{name}", nullable, body, tagged=True)
                     self.flush(body)
                     write(f"{out}.append({number})")
                     write(f"{out} += uvarint(len({body}))")
                     write(f"{out} += {body}")
 
     def _differs(self, layout: Layout, name: str, source: str) -> str:
+        if layout.struct.fields[name].required and isinstance(layout.types[name], StructType):
+            return "True"
         default = default_of(layout.struct.fields[name], layout.types[name])
         if default is None:
             return f"{source}.{name} is not None"

@@ -28,8 +28,9 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
 }
-GROUPS = ["workers", "static", "left", "simple", "deleted", "aged"]
+GROUPS = ["workers", "static", "left", "simple", "deleted", "aged", "modern"]
 LONG = {"session_timeout_ms": 1_800_000}
 PARTITION = "__consumer_offsets-0"
 SEGMENT = "00000000000000000000.log"
@@ -59,6 +60,24 @@ def tell(side: GroupSide) -> None:
     side.delete()
     side.begin("aged", 3)
     side.commit((topic, 0, 12), retention_time_ms=3_600_000)
+    tell_of_the_consumer_protocol(side, topic)
+
+
+def tell_of_the_consumer_protocol(side: GroupSide, topic: str | bytes) -> None:
+    side.begin("modern", 9)
+    side.beat("A", 0, topics=["t"], instance_id="i", rack_id="r", server_assignor="range")
+    side.beat("B", 0, topics=["t"])
+    side.beat("A", 2, owned={"t": [0, 1, 2]}, instance_id="i")
+    side.beat("A", 2, owned={"t": [0, 1]}, instance_id="i")
+    side.beat("B", 3, owned={})
+    side.commit((topic, 0, 13), member="A", generation=3)
+    side.beat("A", -2, instance_id="i")
+    side.beat("C", 0, topics=["t"], instance_id="i")
+    side.beat("B", -1)
+    side.begin("modern-deleted", 9)
+    side.beat("A", 0, topics=["t"])
+    side.beat("A", -1)
+    side.delete()
 
 
 # What the story says of offsets: the group, the partition, and the offset, which is none when it was deleted.
@@ -73,6 +92,7 @@ COMMITTED = [
     ("deleted", 0, 11),
     ("deleted", 0, None),
     ("aged", 0, 12),
+    ("modern", 0, 13),
 ]
 # And of groups: the generation, and what each member was assigned, in base64.
 GENERATIONS = [
@@ -89,6 +109,11 @@ GENERATIONS = [
 ]
 
 
+# How many records the groups of the consumer protocol leave, besides that offset: for a member that joins, its
+# subscription, the group's epoch, the targets that change, their epoch, and what the member has.
+MODERN = (5 + 6 + 1 + 1 + 1) + (1 + 6 + 1 + 4) + (5 + 4 + 3)
+
+
 def ready(side: GroupSide) -> None:
     """Nothing tells a client that a coordinator has created and loaded its topic; polling is the only way."""
     while side.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"), 0).error_code:
@@ -101,7 +126,10 @@ def groups_and_offsets(side: GroupSide) -> object:
     side.begin("any", 9)
     described = side.describe(*GROUPS)
     side.ids = {member.member_id: member.member_id for group in described.groups for member in group.members}
-    return side.comparable([described, side.fetch_groups(dict.fromkeys(GROUPS))])
+    modern = side.described("modern")
+    for member in modern.groups[0].members:
+        member.assignment = member.target_assignment = None  # the topic of this id is not there
+    return side.comparable([described, modern, side.fetch_groups(dict.fromkeys(GROUPS))])
 
 
 @dataclass(frozen=True)
@@ -123,7 +151,9 @@ def told(tmp_path_factory):
         tell(side)
         side.close()
         printed = {
-            name: formatted_records(barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS))
+            name: formatted_records(
+                barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS) + MODERN
+            )
             for name in FORMATTERS
         }
     folder = tmp_path_factory.mktemp("apache-kafka")
@@ -166,6 +196,7 @@ def test_the_console_consumer_prints_the_generations_of_groups(told):
 PAYLOAD = re.compile(r"\| offset: (\d+) .* key: (.*) payload: (.*)")
 GIVEN_ID = re.compile(r'"[a-z]+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"')
 TIME = re.compile(r'"\w+Timestamp":\d+')
+HASH = re.compile(r'"metadataHash":-?\d+')
 TOPIC_ID = re.compile(r'"topicId":"[^"]{22}"')
 
 
@@ -178,7 +209,12 @@ def records(folder: Path) -> list[tuple[str, str, object]]:
 def comparable(value: str) -> object:
     if value == "<DELETE>":
         return value
-    for pattern, instead in ((GIVEN_ID, '"an id"'), (TIME, '"a": "time"'), (TOPIC_ID, '"a": "topic id"')):
+    for pattern, instead in (
+        (GIVEN_ID, '"an id"'),
+        (TIME, '"a": "time"'),
+        (TOPIC_ID, '"a": "topic id"'),
+        (HASH, '"a": "hash"'),
+    ):
         value = pattern.sub(instead, value)
     found = json.loads(value)
     # Apache Kafka keeps members in the order of their hash codes.

@@ -340,7 +340,9 @@ class ConsumerMembership:
         else:
             member = check_static(group.static_member(request.instance_id), request.member_id, request.instance_id)
             if request.member_epoch == AWAY_EPOCH:
-                away = replace(member, epoch=AWAY_EPOCH, revoking={})
+                # Its next self may commit for them in any epoch.
+                kept = {topic_id: dict.fromkeys(indexes, 0) for topic_id, indexes in member.assigned.items()}
+                away = replace(member, epoch=AWAY_EPOCH, assigned=kept, revoking={})
                 log.info("static member is away", group=group.group_id, member=member.member_id)
                 return response, CoordinatorResult([current_record(group.group_id, away)], key=group.group_id)
         return response, self._fence(group, [member], "it left")
