@@ -112,8 +112,8 @@ def field(
 ) -> Any:
     """Declare a field. A list's default is a new empty list, written `default=()`.
 
-    A tagged struct defaults to None: it is absent, and readers assume the struct's own defaults. Without a default, it is
-    always written, as null too.
+    A tagged struct defaults to None: it is absent, and readers assume the struct's own defaults. Without a default,
+    it is always written, as null too.
     """
     return Field(versions, default, nullable, tag, compactable)
 

@@ -73,11 +73,10 @@ class ClassicMembers:
         if is_last:
             rebalance = "a static member joined with another subscription" if updated.topics != member.topics else None
             decision = self._consumers.downgrade(group, [*others, moved], max(moved.epoch, group.epoch), rebalance)
-        assert updated.classic is not None
         response = JoinGroupResponse(
             generation_id=moved.epoch,
             protocol_type=CONSUMER,
-            protocol_name=updated.classic.name,
+            protocol_name=request.protocols[0].name,
             leader="",
             member_id=member_id,
             members=[],
