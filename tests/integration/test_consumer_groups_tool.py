@@ -205,3 +205,27 @@ def test_the_performance_test_reads_as_a_group(broker):
     )
     assert int(done.stdout.split(",")[4]) == RECORDS
     assert committed(broker, "performance")["t", 0] == RECORDS
+
+
+@pytest.mark.usefixtures("printed")  # the commands above see only classic groups
+def test_a_group_of_the_consumer_protocol(broker):
+    def rows(tool, *arguments):
+        done = run_tool(tool, "--bootstrap-server", broker.bootstrap, *arguments, check=False)
+        return [line.split() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+
+    side = GroupSide(broker.port)
+    side.begin("modern", 9)
+    side.beat("A", 0, topics=["t"])
+    assert rows("kafka-consumer-groups", "--list", "--type", "consumer") == [["GROUP", "TYPE"], ["modern", "Consumer"]]
+    _, row = rows("kafka-consumer-groups", "--describe", "--group", "modern", "--state")
+    assert (row[0], *row[-3:]) == ("modern", "uniform", "Stable", "1")
+    heading, row = rows("kafka-consumer-groups", "--describe", "--group", "modern", "--members", "--verbose")
+    assert row[:2] == ["modern", "A"]
+    assert row[heading.index("TARGET-ASSIGNMENT")] == "t:0,1,2"
+    about = ("--entity-type", "groups", "--entity-name", "modern")
+    rows("kafka-configs", "--alter", *about, "--add-config", "consumer.heartbeat.interval.ms=6000")
+    assert side.beat("A", 2).heartbeat_interval_ms == 6000
+    assert "consumer.heartbeat.interval.ms=6000" in words(rows("kafka-configs", "--describe", *about))
+    side.beat("A", -1)
+    assert "successful" in words(rows("kafka-consumer-groups", "--delete", "--group", "modern"))
+    side.close()
