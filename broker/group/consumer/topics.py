@@ -43,8 +43,14 @@ def metadata_hash(names: Collection[str], topics: Topics) -> int:
 
     Kafka has a hash function of its own for it. A group that comes from there has one rebalance when it sees another.
     """
+    in_racks = any(broker.rack is not None for broker in topics.brokers.values())
     described = [
-        (image.name, image.topic_id, [sorted(racks) for racks in _racks(image, topics.brokers)])
+        (
+            image.name,
+            image.topic_id,
+            len(image.partitions),
+            [sorted(racks) for racks in _racks(image, topics.brokers)] if in_racks else None,
+        )
         for name in sorted(names)
         if (image := topics.topic(name)) is not None
     ]
@@ -55,6 +61,8 @@ def metadata_hash(names: Collection[str], topics: Topics) -> int:
 
 def _racks(image: TopicImage, brokers: Mapping[int, BrokerImage]) -> tuple[frozenset[str], ...]:
     racks = {broker_id: broker.rack for broker_id, broker in brokers.items() if broker.rack is not None}
+    if not racks:
+        return (frozenset(),) * len(image.partitions)
     return tuple(
         frozenset(racks[broker_id] for broker_id in partition.replica_nodes if broker_id in racks)
         for partition in image.partitions
