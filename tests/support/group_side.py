@@ -137,6 +137,20 @@ class GroupSide(Side):
             self.ids[who] = answer.member_id
         return answer
 
+    def assignable(self, name="t"):
+        """A topic that the coordinator knows. Apache Kafka's hears of a new one a little later than its other parts."""
+        if self.has_topic(name):
+            return self.topic(name)
+        topic = self.topic(name)
+        group, self.group = self.group, f"reads-{name}"
+        while not self.beat("reader", 0, topics=[name]).assignment.topic_partitions:
+            self.beat("reader", -1)
+            pause()
+        self.beat("reader", -1)
+        del self.ids["reader"]
+        self.group = group
+        return topic
+
     def described(self, *groups, operations=False):
         message = ConsumerGroupDescribeRequest(
             group_ids=list(groups or [self.group]), include_authorized_operations=operations

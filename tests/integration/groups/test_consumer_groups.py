@@ -18,7 +18,7 @@ def partitions(answer):
 
 @story(BOTH)
 def one_member(side):
-    side.topic()
+    side.assignable()
     yield side.beat("A", 0, topics=["t"])
     yield side.described(operations=True)
     yield side.beat("A", 3)
@@ -36,7 +36,7 @@ def one_member(side):
 
 @story(BOTH)
 def a_partition_moves(side):
-    side.topic()
+    side.assignable()
     yield side.beat("A", 0, topics=["t"])
     yield side.beat("B", 0, topics=["t"])
     yield side.described()
@@ -58,8 +58,8 @@ def a_partition_moves(side):
 
 @story(BOTH)
 def epochs(side):
-    side.topic()
-    side.topic("u")
+    side.assignable()
+    side.assignable("u")
     yield side.beat("A", 3)
     yield side.beat("A", 0, topics=["t"])
     yield side.beat("A", 4)
@@ -78,7 +78,7 @@ def epochs(side):
 
 @story(BOTH)
 def static_members(side):
-    side.topic()
+    side.assignable()
     yield side.beat("A", 0, topics=["t"], instance_id="i")
     yield side.beat("B", 0, topics=["t"])
     kept = side.beat("A", 2, owned=ALL, instance_id="i")
@@ -106,8 +106,8 @@ def static_members(side):
 
 @story(BOTH)
 def subscriptions(side):
-    side.topic()
-    side.topic("u")
+    side.assignable()
+    side.assignable("u")
     yield side.beat("A", 0, topics=[])
     yield side.beat("A", 1, topics=["t", "u", "nowhere"], owned={})
     yield side.described()
@@ -125,7 +125,7 @@ def subscriptions(side):
 
 @story(BOTH)
 def requests_that_are_wrong(side):
-    side.topic()
+    side.assignable()
     right = {"topics": ["t"], "rebalance_timeout_ms": 60_000}
     yield side.beat("A", 0, **{**right, "member": ""} if side.level else right)
     yield side.beat("A", 0, **right, instance_id="")
@@ -148,14 +148,14 @@ def requests_that_are_wrong(side):
 
 @story([0])
 def the_broker_gives_an_id(side):
-    side.topic()
+    side.assignable()
     yield side.beat("A", 0, topics=["t"], member="")
     yield side.beat("A", 3)
 
 
 @story([1])
 def patterns(side):
-    side.topic("pat-1")
+    side.assignable("pat-1")
     yield side.beat("A", 0, subscribed_topic_regex="pat-.*")
     while side.beat("A", 1).member_epoch == 1:
         pause()
@@ -172,7 +172,7 @@ def patterns(side):
 
 @story(range(8, 11))
 def offsets(side):
-    t, u = side.topic(), side.topic("u")
+    t, u = side.assignable(), side.assignable("u")
     yield side.commit((t, 0, 1), generation=1, member="A")
     yield side.beat("A", 0, topics=["t"])
     yield side.commit((t, 0, 5), (t, 1, 6), generation=2, member="A")
@@ -201,7 +201,7 @@ def offsets(side):
 
 @story(range(3, 6))
 def members_are_removed_by_an_administrator(side):
-    side.topic()
+    side.assignable()
     yield side.beat("A", 0, topics=["t"], instance_id="i")
     yield side.beat("B", 0, topics=["t"])
     yield side.beat("C", 0, topics=["t"])
@@ -213,7 +213,7 @@ def members_are_removed_by_an_administrator(side):
 
 @story(range(7, 10))
 def an_empty_group_changes_its_kind(side):
-    t = side.topic()
+    t = side.assignable()
     side.commit((t, 0, 5))
     yield side.listed()
     yield side.beat("A", 0, topics=["t"])

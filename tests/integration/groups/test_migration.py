@@ -29,7 +29,7 @@ def classic(side, who, *indexes, **fields):
 
 @story(LEVELS)
 def up_and_down_again(side):
-    t = side.topic()
+    t = side.assignable()
     classic(side, "A", 0, 1, 2)
     yield side.beat("B", 0, topics=["t"])
     yield side.listed()
@@ -62,7 +62,7 @@ def up_and_down_again(side):
 
 @story(LEVELS)
 def classic_members_join_a_consumer_group(side):
-    side.topic()
+    side.assignable()
     yield side.beat("A", 0, topics=["t"])
     yield side.join("B", protocols=owning())
     side.enter("B", protocols=owning())
@@ -86,7 +86,7 @@ def classic_members_join_a_consumer_group(side):
 
 @story([9])
 def a_static_member_goes_up_and_down(side):
-    side.topic()
+    side.assignable()
     classic(side, "A", 0, 1, 2, group_instance_id="i")
     yield side.beat("B", 0, topics=["t"], instance_id="i")
     yield side.listed()
@@ -101,7 +101,7 @@ def a_static_member_goes_up_and_down(side):
 
 @story([9])
 def what_cannot_be_upgraded(side):
-    side.topic()
+    side.assignable()
     side.stable("A", protocol_type="connect")
     yield side.beat("B", 0, topics=["t"])
     yield side.listed()
