@@ -23,6 +23,8 @@ HOT_PATH = [
     "broker/coordinator/loading.py",
     "broker/coordinator/runtime.py",
     "broker/handlers/fetch.py",
+    "broker/handlers/fetching.py",
+    "broker/handlers/large_fetch.py",
     "broker/handlers/produce.py",
     "broker/handlers/single_produce.py",
     "broker/replica/fetch_sessions.py",

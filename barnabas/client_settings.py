@@ -1,6 +1,6 @@
 """Ready-made settings for the clients of a broker, for each library in its own words.
 
-Only the standard library is used: this runs in the process of whoever tests with a broker.
+Only the standard library is used: this runs in the user's test process.
 """
 
 from __future__ import annotations

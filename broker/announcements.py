@@ -1,7 +1,7 @@
 """Sequential nodes by which brokers tell each other that something in the registry has changed.
 
-They are of no more use after a quarter of an hour: whoever was away longer has lost its session, and reads everything
-again with the next one. Every broker removes those that it has known for that long.
+They are of no use after a quarter of an hour: a broker that was away for longer has lost its session, and reads
+everything again with the next one. Every broker removes those that it has known for that long.
 """
 
 from __future__ import annotations

@@ -6,38 +6,40 @@ import asyncio
 import os
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import starmap
 from typing import Any, Final
 
 import structlog
 
 from barnabas.broker.acl_follower import AclFollower
 from barnabas.broker.apis import SERVED_DIRECTLY, served_by
+from barnabas.broker.background import Background
 from barnabas.broker.clock import Clock, Later
 from barnabas.broker.cluster.deletions import deletions, strike_off
 from barnabas.broker.cluster.election import Elected, Election
 from barnabas.broker.cluster.log_dir_events import note_log_dir_event
 from barnabas.broker.cluster.membership import Membership
 from barnabas.broker.cluster.registration import RegistrationRefused
-from barnabas.broker.cluster.term import MIRRORED, Term, World
+from barnabas.broker.cluster.term import MIRRORED, Term
 from barnabas.broker.cluster.vigil import Vigil
+from barnabas.broker.cluster.world import World
 from barnabas.broker.config import BrokerConfig, TopicConfig, new_topic_config
 from barnabas.broker.config.log_config import log_config
-from barnabas.broker.config.topic_config import problem_with, without_effect
 from barnabas.broker.config_follower import ConfigFollower
 from barnabas.broker.controller.cluster_image import ClusterChange
 from barnabas.broker.controller.images import BrokerImage, Endpoint, TopicImage
-from barnabas.broker.controller.znodes import MalformedNode, deletion_path
+from barnabas.broker.controller.znodes import deletion_path
 from barnabas.broker.group.coordinator import GroupCoordinator
 from barnabas.broker.interbroker.channel import Channel, ChannelError
 from barnabas.broker.interbroker.peers import Peers
+from barnabas.broker.interbroker.secured_network import secured
 from barnabas.broker.interbroker.versions import understood_by_all
 from barnabas.broker.metadata.cache import MetadataCache
-from barnabas.broker.network import Connector, Network
-from barnabas.broker.registry.errors import RegistryError, RegistryUnavailable, SessionExpired
+from barnabas.broker.network import Network
+from barnabas.broker.obstacles import OBSTACLES, CannotStart, cannot_start
+from barnabas.broker.registry.errors import RegistryUnavailable, SessionExpired
 from barnabas.broker.registry.registry import Registry
 from barnabas.broker.replica.compaction import Compaction
 from barnabas.broker.replica.fetch_sessions import FetchSessions
@@ -49,6 +51,7 @@ from barnabas.broker.security.errors import SecurityError
 from barnabas.broker.server.dispatch import Api
 from barnabas.broker.server.server import Server
 from barnabas.broker.set_aside import SetAside
+from barnabas.broker.settings_warnings import SettingsWarnings
 from barnabas.broker.token_follower import TokenFollower
 from barnabas.broker.topic_creation import TopicCreation
 from barnabas.broker.transaction.admission import Admission
@@ -63,7 +66,6 @@ from barnabas.protocol.messages.api_versions import ApiVersion
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from barnabas.protocol.schema import Message
 from barnabas.storage.config import LogConfig
-from barnabas.storage.errors import StorageError
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.log_directory import LogDirectory
 from barnabas.storage.properties import MetaProperties, encode_id
@@ -81,15 +83,6 @@ _HAND_OVER_MS: Final = 5000
 _NOTE_AGAIN_MS: Final = 1000
 # How long a start waits for the controller's first words. Without them, clients find out nothing here.
 _SECONDS_TO_BE_TOLD: Final = 10.0
-
-
-class CannotStart(Exception):
-    """Why this broker does not start, in a sentence for the user."""
-
-
-def one_line(error: Exception) -> str:
-    """What an error says. Damaged files may bring line ends into it."""
-    return " ".join(str(error).split())
 
 
 class Broker:
@@ -143,11 +136,10 @@ class Broker:
         self._network = network
         self._loop = loop
         self._file_system = file_system
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background("background work failed")
         self._deleted: dict[bytes, None] = {}  # topics
         self._log_configs: dict[tuple[tuple[str, str], ...], LogConfig] = {}  # by what was set for topics
-        # Settings without effect that have already been reported. Those of the file are in `config.warnings`.
-        self._warned_about = set(config.without_effect)
+        self._warnings = SettingsWarnings(config)
 
     def _advertised(self, api: Api) -> ApiVersion:
         found = api.advertised
@@ -220,14 +212,14 @@ class Broker:
             properties = MetaProperties.read(folder)
             proposed = encode_id(uuid.uuid4()) if properties is None else properties.cluster_id
             cluster_id = await self.membership.open(proposed)
-        except (OSError, StorageError, RegistryError, MalformedNode) as error:
-            raise self._obstacle(folder, error) from error
+        except OBSTACLES as error:
+            raise self._cannot_start(folder, error) from error
         try:
             await self._open_parts(folder, cluster_id)
-        except (OSError, StorageError, RegistryError, MalformedNode, RegistrationRefused) as error:
+        except OBSTACLES as error:
             self.vigil.stop()
             await self.membership.leave()
-            raise self._obstacle(folder, error) from error
+            raise self._cannot_start(folder, error) from error
         except BaseException:
             self.vigil.stop()
             await self.membership.leave()
@@ -241,25 +233,16 @@ class Broker:
         self.server.token_login = follower.login
         return follower
 
-    def _obstacle(self, folder: str, error: Exception) -> CannotStart:
-        """Why it cannot start, in one line."""
-        reason = one_line(error)
+    def _cannot_start(self, folder: str, error: Exception) -> CannotStart:
         registry = getattr(self.membership, "registry", None)  # the first session may not have been opened
-        name = "the registry" if registry is None else registry.name
-        if isinstance(error, RegistrationRefused):
-            return CannotStart(reason)
-        if isinstance(error, MalformedNode):
-            return CannotStart(f"{name} is damaged: {reason}")
-        if isinstance(error, RegistryError):
-            return CannotStart(f"cannot use {name}: {reason}")
-        return CannotStart(f"cannot use the data directory {folder}: {reason}")
+        return cannot_start(folder, "the registry" if registry is None else registry.name, error)
 
     async def _open_parts(self, folder: str, cluster_id: str) -> None:
         self.cluster = MetadataCache(
             cluster_id, self.config_follower.topic_configs, self.config_follower.broker_configs()
         )
         self.config_follower.told = self.cluster
-        self._network_of_brokers = self._secured(self._network)
+        self._network_of_brokers = secured(self._network, self.server, self.config, self._loop)
         self.peers = Peers(
             self.config.node_id,
             self.config.inter_broker_listener.name,
@@ -289,25 +272,6 @@ class Broker:
             else:
                 directory.abandon()  # the cluster has not heard yet of the crash before
             raise
-
-    def _secured(self, network: Network) -> Connector:
-        """The network by which brokers reach each other, with what their listener asks for."""
-        between_brokers = self.config.inter_broker_listener.name
-        tls = next(each.tls for each in self.server.listeners if each.name == between_brokers)
-        connector: Connector = network
-        if tls is not None:
-            from barnabas.broker.interbroker.tls_network import TlsNetwork
-
-            connector = TlsNetwork(network, tls, self._loop)
-        if self.config.inter_broker_listener.uses_sasl:
-            from barnabas.broker.interbroker.sasl_network import OwnLogin, SaslNetwork
-
-            try:
-                OwnLogin(self.config)
-            except SecurityError as error:  # a broker that stays alone needs none
-                log.warning("this broker cannot connect to others", reason=str(error))
-            connector = SaslNetwork(connector, lambda: OwnLogin(self.config), self._loop)
-        return connector
 
     def _make_parts(self, directory: LogDirectory) -> None:
         node_id = self.config.node_id
@@ -400,7 +364,7 @@ class Broker:
         else:
             self.server.start()
             await self._told()
-        self._warn_about_topics(self.cluster.topics)
+        self._warnings.about_topics(self.cluster, self.cluster.topics)
 
     async def _told(self) -> None:
         """Wait until the controller has told this broker that it is a member."""
@@ -472,9 +436,7 @@ class Broker:
             self.token_follower.stop()
         self.vigil.stop()
         await self.controller.leave()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.stop()
         self._note_again.cancel()
         self.peers.close()
         self.replicas.stop()
@@ -501,33 +463,17 @@ class Broker:
             self.replicas.reconfigure(change.topics)
         if change.brokers:
             self.replicas.brokers_changed()
-        self._warn_about_topics(
+        altered = (
             name for name, (old, new) in change.topics.items() if new and (old is None or old.configs != new.configs)
         )
+        self._warnings.about_topics(self.cluster, altered)
 
     def _follow_settings(self) -> None:
         """Apply the settings that were altered at run-time, now or before this start."""
         cluster_wide, this_broker = (self.cluster.broker_configs(whose) for whose in (None, self.config.node_id))
-        for problem in self.config.set_dynamic(cluster_wide, this_broker):
-            log.warning("an altered setting is left out", problem=problem)
+        problems = self.config.set_dynamic(cluster_wide, this_broker)
         self._log_configs.clear()
-        self._warn_about(self.config.without_effect)
-
-    def _warn_about_topics(self, names: Iterable[str]) -> None:
-        for name in names:
-            image = self.cluster.topic(name)
-            if image is not None and image.configs:
-                for problem in filter(None, starmap(problem_with, image.configs.items())):
-                    log.warning("a topic's setting is left out", topic=name, problem=problem)
-                usable = TopicConfig.stored(image.configs, self.config).overrides
-                self._warn_about(without_effect(usable), topic=name)
-
-    def _warn_about(self, settings: Iterable[str], **whose: str) -> None:
-        """Log altered settings that have no effect, each once."""
-        new = [name for name in settings if name not in self._warned_about]
-        if new:
-            self._warned_about.update(new)
-            log.warning("these settings have no effect in Barnabas", settings=", ".join(new), **whose)
+        self._warnings.about_broker(problems)
 
     def _on_deleted(self, *topic_ids: bytes) -> None:
         """Have deletions forgotten that are finished, those of one turn together."""
@@ -560,14 +506,7 @@ class Broker:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine in the background; its failure is logged, and `stop` waits for its end."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
+        self._background.start(work)
 
     # --- the cluster ---
 

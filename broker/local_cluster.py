@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from barnabas.broker.broker import Broker, CannotStart, one_line
+from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock, Timer
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.local_network import LocalNetwork
 from barnabas.broker.network import Network
+from barnabas.broker.obstacles import CannotStart, one_line
 from barnabas.broker.registry.embedded import EmbeddedRegistry
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.registry.registry import Registry

@@ -31,7 +31,7 @@ _COMMANDS: Final = {
     "pipeline": "run Spark pipelines from YAML files",
     "check": "verify the files of a data directory",
     "conformance": "check that a broker speaks the protocol as Apache Kafka does",
-    "museum": "put a famous mistake of replication back, and watch what comes of it",
+    "museum": "bring back a famous mistake of replication, and watch what happens",
     "completion": "print a script for the completion of bash, zsh or fish",
 }
 

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     create.add_argument("--deny", action="store_true", help="deny it; that wins over everything that allows it")
 
-    delete = add_action(actions, "delete", _delete, "delete the rules that all of these options fit, and print them")
+    delete = add_action(actions, "delete", _delete, "delete the rules that match all of these options, and print them")
     _add_filter(delete)
     delete.add_argument("--all", action="store_true", help="delete all rules")
 

@@ -12,7 +12,7 @@ _OWN: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__
 def prefer_installed() -> None:
     """Move the folders of PYTHONPATH to the end of the search path, unless this package itself is in one of them.
 
-    They hold the project of whoever starts the broker. A module there that is called like one of the broker's own
+    They hold the project of the user who starts the broker. A module there that is called like one of the broker's own
     dependencies (`structlog.py`, say) would be imported in its place. What is installed in no other place is still
     found there.
     """

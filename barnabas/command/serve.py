@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from barnabas.broker import logs
-from barnabas.broker.broker import Broker, CannotStart
+from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock, SystemClock
 from barnabas.broker.config import BrokerConfig, ConfigError
 from barnabas.broker.config.several import configs_for
 from barnabas.broker.local_cluster import LocalCluster
+from barnabas.broker.obstacles import CannotStart
 from barnabas.broker.server.addresses import host_and_port
 from barnabas.command import secure
 from barnabas.command.ending import UsageError, complain

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.handlers.fetch import _Fetch
+from barnabas.broker.handlers.fetching import Fetch
 from barnabas.broker.replica.leadership import IsrChange
 from barnabas.broker.replica.partition import Partition
 from barnabas.protocol.records.batch import BatchHeader
@@ -104,13 +104,13 @@ def waits_in_vain(broker: Broker) -> Iterator[tuple[str, object]]:
     for partition in replicas:
         name, log = str(partition.log.topic_partition), partition.log
         for waiter in (*partition.waiters, *partition.append_waiters):
-            if isinstance(waiter, _Fetch):
+            if isinstance(waiter, Fetch):
                 for key, wanted in waiter._context.partitions.items():
                     if waiter._find(key) is partition and wanted.fetch_offset < _readable(waiter, log):
                         yield name, waiter
 
 
-def _readable(fetch: _Fetch, log: Log) -> int:
+def _readable(fetch: Fetch, log: Log) -> int:
     """How far somebody may read: followers everything, readers what is committed."""
     if fetch._is_replica:
         return log.end_offset

@@ -1,6 +1,6 @@
 """Notes of topics that were deleted, each with the brokers that may still have folders of it.
 
-Any broker strikes itself off when its folders are gone; whoever is the last removes the note.
+Each broker strikes itself off when its folders are gone; the last one removes the note.
 """
 
 from __future__ import annotations

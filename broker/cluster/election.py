@@ -1,4 +1,4 @@
-"""The election of the controller: whoever creates /controller, in one transaction with the raised /controller_epoch.
+"""The election of the controller: the broker that creates /controller, together with a raised /controller_epoch, wins.
 
 Each broker watches /controller. When it is gone, all of them try, and one succeeds. A controller that seems to have
 died may be replaced before its session ends (cluster.vigil): the raised epoch fences it if it lives. A broker that was
@@ -170,7 +170,7 @@ class Election:
             try:
                 await registry.multi(operations)
             except Conflict:
-                # The registry shows now what was in the way. Whoever was elected meanwhile is not to be replaced.
+                # The registry now shows what was in the way. Do not replace a controller that was elected meanwhile.
                 to_replace = None
                 await registry.refresh(znodes.CONTROLLER)
                 await registry.refresh(znodes.CONTROLLER_EPOCH)

@@ -1,7 +1,7 @@
 """A broker's registration: the node that says that it is alive, for as long as its session with the registry lasts.
 
-The number of the transaction that made the node is the broker's epoch. A write whose answer got lost may have happened:
-whoever made it looks, and knows its own node by the moment that is written in it.
+The number of the transaction that made the node is the broker's epoch. A write whose answer was lost may have
+succeeded: the broker looks, and recognizes its own node by the time that is written in it.
 """
 
 from __future__ import annotations

@@ -5,23 +5,27 @@ order of the changes; nothing else sends orders, except that a broker that is ne
 or go, one task looks after the partitions: first they get the leaders that they should have, then new brokers are told
 of them. What the registry does not take is tried again, as long as the term lasts.
 
-Every write fails if somebody else has been elected. Then the term is over, and tells so to whoever began it.
+Every write fails if another broker has been elected. Then the term is over, and calls `on_end`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
-from barnabas.broker.clock import Clock, Every
+from barnabas.broker.background import Background
+from barnabas.broker.clock import Every
+from barnabas.broker.cluster import producer_id_blocks
 from barnabas.broker.cluster.deletions import topics_to_delete
 from barnabas.broker.cluster.log_dir_events import log_dir_events
 from barnabas.broker.cluster.ordering import Ordering, Taken
+from barnabas.broker.cluster.producer_id_blocks import ProducerIdBlock
+from barnabas.broker.cluster.world import World
 from barnabas.broker.cluster.writes import Deposed, Writes
 from barnabas.broker.controller import znodes
 from barnabas.broker.controller.alter_partition import IsrResult, WantedIsr, alter_partitions
@@ -30,7 +34,6 @@ from barnabas.broker.controller.create_partitions import NewPartitions, create_p
 from barnabas.broker.controller.create_topics import (
     NewTopic,
     TopicSettings,
-    ValidateConfigs,
     check_request,
     create_topics,
 )
@@ -43,11 +46,11 @@ from barnabas.broker.controller.reassignments import Reassignment, alter_partiti
 from barnabas.broker.controller.results import Decision, PartitionResult, TopicResult
 from barnabas.broker.controller.uuids import random_uuid
 from barnabas.broker.controller.view import ClusterView
-from barnabas.broker.interbroker.order_lines import OpenChannel, OrderLines, ServeLocally
+from barnabas.broker.interbroker.order_lines import OrderLines
 from barnabas.broker.quotas.mutations import Admit, everything
 from barnabas.broker.registry.errors import RegistryError, RegistryUnavailable
 from barnabas.broker.registry.registry import Registry
-from barnabas.broker.registry.tree_operations import Create, Delete, Operation, Set
+from barnabas.broker.registry.tree_operations import Delete, Operation
 from barnabas.broker.server.pieces import parts, spread
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
@@ -57,56 +60,11 @@ log = structlog.get_logger()
 MIRRORED: Final = (znodes.TOPICS, "/admin", znodes.PRODUCER_ID_BLOCK, znodes.LOG_DIR_EVENTS)
 """What a controller needs to know of the tree besides what every broker knows."""
 
-PRODUCER_IDS_PER_BLOCK: Final = 1000
-
 # A request may name more topics than should be created or deleted in one turn of the loop.
 _TOPICS_AT_A_TIME: Final = 50
 _RETRY_SECONDS: Final = 0.5
 
 Answer = TypeVar("Answer", TopicResult, PartitionResult)
-
-
-class TermSettings(Protocol):
-    """The broker settings that a controller reads, afresh each time."""
-
-    @property
-    def num_partitions(self) -> int: ...
-    @property
-    def default_replication_factor(self) -> int: ...
-    @property
-    def delete_topic_enable(self) -> bool: ...
-    @property
-    def request_timeout_ms(self) -> int: ...
-    @property
-    def auto_leader_rebalance_enable(self) -> bool: ...
-    @property
-    def leader_imbalance_check_interval_seconds(self) -> int: ...
-    @property
-    def leader_imbalance_per_broker_percentage(self) -> int: ...
-
-
-class World(NamedTuple):
-    """What a term needs besides the registry."""
-
-    broker_id: int
-    settings: TermSettings
-    clock: Clock
-    serve_locally: ServeLocally
-    open_channel: OpenChannel
-    listener: str  # the one between brokers
-    validate_configs: ValidateConfigs
-    unclean_allowed: Callable[[TopicImage], bool]
-    random_bytes: Callable[[int], bytes]
-    failure_of: Callable[[str], str | None] = lambda topic: None
-    """Why this broker could not make the logs of a topic, as far as it knows."""
-    suspects: Callable[[], Mapping[int, int]] = dict
-    """Brokers that seem to have died, each with the epoch of its registration (cluster.vigil)."""
-
-
-class ProducerIdBlock(NamedTuple):
-    error_code: ErrorCode
-    start: int = -1
-    length: int = 0
 
 
 class Term:
@@ -148,7 +106,7 @@ class Term:
         self._all_due = True
         self._topics_due: set[str] = set()
         self._attention = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background("the controller failed at something")
         self._rebalancing = Every(
             world.clock, lambda: self._settings.leader_imbalance_check_interval_seconds * 1000, self._rebalance
         )
@@ -166,7 +124,7 @@ class Term:
             log.warning("the controller cannot write yet", reason=str(failure))
             self._attention.set()
         if not self._writes.ended:
-            self._start(self._tend())
+            self._background.start(self._tend())
             self._rebalancing.start()
 
     def end(self) -> None:
@@ -179,8 +137,7 @@ class Term:
         self._unwatch()
         self.cluster.close()
         self._lines.close()
-        for task in tuple(self._tasks):
-            task.cancel()
+        self._background.cancel()
 
     async def own_broker_told(self) -> None:
         """Wait until the controller's own broker has taken what it was told when the term began."""
@@ -217,17 +174,7 @@ class Term:
             if node is None or node.version != self._epoch_version:
                 self._deposed()
 
-        self._start(look())
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("the controller failed at something", exc_info=task.exception())
+        self._background.start(look())
 
     # --- following the tree ---
 
@@ -359,7 +306,7 @@ class Term:
         if self._settings.auto_leader_rebalance_enable:
             wanted = imbalanced_partitions(self.cluster, self._settings.leader_imbalance_per_broker_percentage)
             if wanted:
-                self._start(self._lead_back(wanted))
+                self._background.start(self._lead_back(wanted))
 
     async def _lead_back(self, partitions: Sequence[TopicPartition]) -> None:
         for some in parts(partitions, 200):
@@ -554,21 +501,7 @@ class Term:
             return ProducerIdBlock(ErrorCode.BROKER_ID_NOT_REGISTERED)
         if not self._is_registered(broker_id, broker_epoch):
             return ProducerIdBlock(ErrorCode.STALE_BROKER_EPOCH)
-
-        def decide() -> Decision[int]:
-            node = self._registry.find(znodes.PRODUCER_ID_BLOCK)
-            start = znodes.read_producer_id_block_end(node) + 1
-            data = znodes.write_producer_id_block(broker_id, start, PRODUCER_IDS_PER_BLOCK)
-            path = znodes.PRODUCER_ID_BLOCK
-            return Decision([start], [Create(path, data) if node is None else Set(path, data, node.version)])
-
-        try:
-            (start,) = await self._writes.carry_out(decide)
-        except Deposed:
-            return ProducerIdBlock(ErrorCode.NOT_CONTROLLER)
-        except RegistryUnavailable:
-            return ProducerIdBlock(ErrorCode.UNKNOWN_SERVER_ERROR)  # the block may be lost, and is not given again
-        return ProducerIdBlock(ErrorCode.NONE, start, PRODUCER_IDS_PER_BLOCK)
+        return await producer_id_blocks.allocate(self._registry, self._writes, broker_id)
 
     def _is_registered(self, broker_id: int, broker_epoch: int) -> bool:
         broker = self.cluster.brokers.get(broker_id)

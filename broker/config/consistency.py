@@ -28,7 +28,7 @@ _ASSIGNORS = ("uniform", "range")
 
 _MEBIBYTE = 1024 * 1024
 
-# A server.properties may say 0. Set at run-time, it would keep everybody out, whoever wants to alter it back included.
+# A server.properties may say 0. Set at run-time, it would lock everybody out, including those who want to set it back.
 _NOT_ZERO_AT_RUN_TIME = ("max.connections", "max.connection.creation.rate")
 
 # Like in Kafka, each step at run-time at most halves or doubles them.

@@ -50,7 +50,7 @@ MECHANISM_SETTINGS = (
 )
 
 
-# Whoever listens reads these as `listener.name.<listener>.…` first.
+# A listener looks for these as `listener.name.<listener>.…` first.
 PER_LISTENER: dict[str, Setting[Any]] = {
     name: setting
     for name, setting in settings_of(SecuritySettings).items()

@@ -8,8 +8,8 @@ instance gives the typed value:
 
     config.socket_request_max_bytes      an int, also for mypy
 
-A setting that nothing reads says so: `integer(30000, "…", effect=NO_EFFECT)`. Whoever gives it an effect deletes that
-word; a test compares the declarations with the code.
+A setting that nothing reads says so: `integer(30000, "…", effect=NO_EFFECT)`. Remove that
+argument when you give it an effect; a test compares the declarations with the code.
 
 A Setting is a descriptor without `__set__`, and an instance keeps its values in its own `__dict__`. Python looks there
 first, so reading a setting costs what reading any attribute costs, and `__get__` runs only for the class.

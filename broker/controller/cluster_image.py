@@ -27,7 +27,7 @@ Listener = Callable[[ClusterChange], None]
 
 
 class ClusterImage:
-    """Topics by name and id, brokers, and the controller. Whoever inherits from it keeps it up to date and tells."""
+    """Topics by name and id, brokers, and the controller. Subclasses keep it up to date and report changes."""
 
     topics: dict[str, TopicImage]
     brokers: Mapping[int, BrokerImage]

@@ -80,7 +80,7 @@ def _operations(cluster: ClusterView, topic: TopicImage) -> list[Operation]:
         paths.append(znodes.state_path(topic.name, partition.partition_index))
         paths.append(znodes.partition_path(topic.name, partition.partition_index))
     paths += [znodes.partitions_path(topic.name), znodes.topic_path(topic.name), znodes.topic_config_path(topic.name)]
-    # A topic may be incomplete, if whoever created it died or does not write settings.
+    # A topic may be incomplete if its creator died or does not write settings.
     operations: list[Operation] = [Delete(path) for path in paths if cluster.has(path)]
     brokers = {broker_id for partition in topic.partitions for broker_id in partition.replica_nodes}
     return [*operations, Create(znodes.deletion_path(topic.topic_id), znodes.write_deletion(brokers))]

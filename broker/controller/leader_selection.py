@@ -16,7 +16,7 @@ def without_dead_replicas(
 ) -> PartitionImage | None:
     """A partition whose leader or in-sync replicas may have died. None if it can stay as it is.
 
-    Dead replicas leave the ISR, except the last ones: whoever of them comes back first may lead again. Without a live
+    Dead replicas leave the ISR, except the last ones: the first of them that comes back may lead again. Without a live
     member of the ISR the partition has no leader, unless an unclean election is allowed, which may lose records.
     """
     leader_lives = partition.leader_id in live

@@ -1,8 +1,8 @@
 """Moving partitions to other brokers: the topic's node records the replicas to add and remove.
 
 While a partition moves, its replicas are the old and the new ones together. When all new ones are in sync, the old ones
-go. Each step is one transaction, and begins a new leader epoch: so whoever leads next finds the partition in one step
-or in the next, and replicas that went cannot be counted any more.
+go. Each step is one transaction, and begins a new leader epoch: so the next leader finds the partition in one step
+or in the next, and removed replicas cannot be counted any more.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -101,7 +101,7 @@ def _check(
     cluster: ClusterView, partition: PartitionImage, replicas: tuple[int, ...], allow_replication_factor_change: bool
 ) -> None:
     present = _settled_replicas(partition)
-    # Those that are to be added must be alive. Whoever has the partition already may come back.
+    # Brokers that are added must be alive. Those that already have the partition may come back.
     check_replicas(replicas, {*cluster.brokers, *present}, None)
     if not allow_replication_factor_change and len(replicas) != len(present):
         raise Refused(

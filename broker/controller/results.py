@@ -18,7 +18,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """How many partitions one request may create."""
 
 NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
-"""What Kafka says to whoever asks a broker for what only the controller can do, where it says anything."""
+"""Kafka's message, where it sends one, for a request that only the controller can carry out."""
 
 Result = TypeVar("Result")
 
@@ -65,7 +65,7 @@ class Refused(Exception):
 
 
 def check_quota(admit: Admit, topic: str, partitions: int) -> None:
-    """Refuse what is over the quota of whoever asks for it."""
+    """Refuse what exceeds the client's quota."""
     if not admit(topic, partitions):
         raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, EXCEEDED)
 

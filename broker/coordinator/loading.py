@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
-from barnabas.broker.replica.partition import Partition, Worker
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.replica.surroundings import Worker
 from barnabas.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 from barnabas.protocol.records.control import ControlType, read_end_transaction_marker
 from barnabas.protocol.records.errors import CorruptRecords

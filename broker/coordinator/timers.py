@@ -14,7 +14,7 @@ class Timers(Protocol):
     def cancel(self, key: Hashable) -> None: ...
 
     def close(self) -> None:
-        """Cancel all, and schedule none any more: whoever they belong to is gone."""
+        """Cancel all, and schedule no more: their owner is gone."""
 
 
 class ClockTimers:

@@ -1,6 +1,6 @@
 """A connection to another broker: requests go out in order, and their answers come back in the same order.
 
-It is opened by the first request and again by the first one after it was lost. Whoever sends decides what a lost answer
+It is opened by the first request and again by the first one after it was lost. The sender decides what a lost answer
 means: the request may have been carried out. Nothing is sent again here.
 
 Brokers agree on versions by `inter.broker.protocol.version`, so nothing is negotiated.

@@ -1,4 +1,4 @@
-"""The other brokers, as this one asks them: by their id, or as whoever is the controller now.
+"""Requests to other brokers: to a broker by its id, or to the current controller.
 
 A channel answers in order, so a request that waits holds up those behind it. Each purpose has channels of its own.
 """

@@ -33,7 +33,7 @@ class InvalidAlteration(Exception):
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity:
-    """Whom a request names. A name of None stands for whoever has no quota of its own."""
+    """The entity that a request names. A name of None stands for the default."""
     names: dict[str, Name] = {}
     for kind, name in parts.items():
         if kind not in (USER, CLIENT_ID, IP):

@@ -14,7 +14,7 @@ class Default(Enum):
 
 
 DEFAULT: Final = Default.DEFAULT
-"""Whoever has no quota of its own."""
+"""The default: for all that have no quota of their own."""
 
 Name = str | Default
 

@@ -1,8 +1,8 @@
-"""How fast something happens, and how long to hold back whoever is too fast: the arithmetic of Kafka's metrics.
+"""How fast something happens, and how long to hold back a client that is too fast: the arithmetic of Kafka's metrics.
 
 A Rate is a sum over samples of equal length, divided by the time that they cover. Until there are as many samples as
 were asked for, the time counts as if there were, so that a burst of a fresh client does not look like a high rate.
-Whoever is over a limit waits until the same sum, over the time so far and the wait, is within it.
+A client that is over its limit waits until the same sum, over the time so far and the wait, is within it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which quotas a filter selects: by each part of an entity its name, whoever has no quota of its own, or any."""
+"""Which quotas a filter selects. It asks for each part of an entity by name, for the default, or for any."""
 
 from __future__ import annotations
 

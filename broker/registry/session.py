@@ -2,7 +2,7 @@
 
 Each broker has a session of its own, as it would have with ZooKeeper: its ephemeral nodes go when the session ends. For
 tests, a session can be cut off: then nothing can be changed through it and nothing is heard, until it is restored or
-expires. It expires when whoever holds it says so; a tree in memory cannot lose anybody by itself.
+expires. It expires when its holder says so; a tree in memory cannot lose a session by itself.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Session(Registry):
             callback(changes)
 
     async def expire(self) -> None:
-        """Let the registry give up this session. Whoever has it hears of that when it is not cut off."""
+        """Let the registry give up this session. Its holder hears of that when it is not cut off."""
         if self._expired:
             return
         self._expired = True

@@ -15,7 +15,7 @@ class _Watch(NamedTuple):
 
 
 class TreeRegistry(Registry):
-    """Whoever inherits from it changes `tree`, and then calls `notify`."""
+    """Subclasses change `tree`, and then call `notify`."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree

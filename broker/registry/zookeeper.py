@@ -158,7 +158,7 @@ class ZooKeeperRegistry(TreeRegistry):
             match operation:
                 case Create():
                     path = str(result)
-                    # The reply has no stat; whoever made an ephemeral node asks for its number next.
+                    # The reply has no stat; the creator of an ephemeral node asks for its number next.
                     changes.append(Change(path, Node(operation.data, 0, operation.ephemeral)))
                     if operation.ephemeral or (_is_watched(path) and not operation.sequential):
                         created.append(path)
@@ -369,7 +369,7 @@ class ZooKeeperRegistry(TreeRegistry):
     # --- showing ---
 
     def _show(self, changes: Sequence[Change]) -> None:
-        """Let the mirror show changes, and tell whoever watches."""
+        """Let the mirror show changes, and tell its watchers."""
         shown: list[Change] = []
         for change in changes:
             path, node = change

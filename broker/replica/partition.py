@@ -7,10 +7,10 @@ acks=all is answered. With one replica both happen at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -19,7 +19,7 @@ from barnabas.broker.controller.topic_names import is_internal
 from barnabas.broker.replica.commit_waits import CommitWait, CommitWaits, Done
 from barnabas.broker.replica.errors import NotLeader
 from barnabas.broker.replica.leadership import Leadership
-from barnabas.broker.set_aside import SetAside
+from barnabas.broker.replica.surroundings import Appender, Host, Waiter
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.errors import InvalidRecords
 from barnabas.storage.admissions import Admissions
@@ -31,65 +31,6 @@ from barnabas.storage.producer_state import AppendOrigin
 from barnabas.storage.write import AppendResult, Refusal
 
 logger = structlog.get_logger()
-
-
-class Worker(Protocol):
-    def run(self, work: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
-        """Do `work` where it may block, and tell its end on the loop."""
-
-
-class LongWork(Protocol):
-    def add(self, work: Any, done: Callable[[Exception | None], None]) -> None:
-        """Finish `work` off the loop, a piece at a time, and tell its end on the loop."""
-
-
-class Host(Protocol):
-    """What a partition needs of the broker that has it."""
-
-    clock: Clock
-    broker_id: int
-
-    @property
-    def max_lag_ms(self) -> int:
-        """How long a follower may be behind before it counts as out of sync (`replica.lag.time.max.ms`)."""
-
-    def is_alive(self, broker_id: int) -> bool:
-        """Whether a broker is there, as far as this one knows."""
-
-    def disk_failed(self, reason: str) -> None:
-        """The disk did not take what was to be appended to a replicated partition."""
-
-    def is_on_disk(self, partition: Partition) -> None:
-        """A follower's log is on disk as far as its settings ask for it: it may fetch more."""
-
-    @property
-    def worker(self) -> Worker: ...
-
-    @property
-    def set_aside(self) -> SetAside: ...
-
-    def append_soon(self, partition: Partition) -> None:
-        """Have `append_queued` called at the end of this turn of the loop."""
-
-    def in_turns(self, name: str, job: Iterator[None]) -> None:
-        """Do the steps of a job, a few milliseconds of them in each turn of the loop."""
-
-    @property
-    def long_work(self) -> LongWork: ...
-
-
-class Waiter(Protocol):
-    """Somebody who waits for records."""
-
-    def on_news(self, size: int) -> None:
-        """About so many bytes more can be read now; with 0, something else happened that is worth another look."""
-
-
-class Appender(Protocol):
-    """Somebody who appends records."""
-
-    def appended(self, partition: Partition, place: Any, result: AppendResult | Refusal) -> None:
-        """The records that were given with `place` are written, or refused. `when_committed` tells the rest."""
 
 
 _Append = tuple[memoryview, Appender, Any]  # the records, who appends them, and under which place
@@ -183,7 +124,7 @@ class Partition:
     ) -> None:
         """Lead in this epoch, or learn of other replicas in it. Without replicas, this broker has the only one.
 
-        Whoever waits for a commit goes on waiting if this broker led before: what it wrote is in its log.
+        Appends that wait for their commit go on waiting if this broker led before: they are in its log.
         """
         broker_id, now_ms = self._host.broker_id, self._host.clock.now_ms()
         replicas = replicas or (broker_id,)
@@ -410,7 +351,7 @@ class Partition:
         self._tell_news(self.waiters, size)
 
     def look_again(self) -> None:
-        """The role has changed: whoever waits here may get another answer now."""
+        """The role has changed: those who wait here may get another answer now."""
         if self.waiters:
             self._tell_news(self.waiters, 0)
         if self.append_waiters:
@@ -466,7 +407,7 @@ class Partition:
             self._settle(self._unflushed.pop(0))
         if self.leadership is None and not self._unflushed:
             self._host.is_on_disk(self)
-        # Whoever asked for a flush meanwhile was not heard: one segment more was rolled, or `flush.ms` were over.
+        # A flush that became due meanwhile was not begun: another segment was rolled, or `flush.ms` passed.
         if self._unflushed or log.flush_due(now_ms):
             self.flush()
         elif log.config.flush_ms != NEVER and self._flush_timer is None and log.end_offset > log.recovery_point:
@@ -568,7 +509,7 @@ class Partition:
     # --- the end ---
 
     def delete(self) -> None:
-        """This partition is no more. Whoever waits for it takes another look, and finds that."""
+        """This partition is deleted. Those who wait for it look again, and find that out."""
         self.deleted = True
         self.leadership = None
         self.leader_id = NO_LEADER

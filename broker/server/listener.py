@@ -143,7 +143,7 @@ class Listener:
         connection.authenticator.begin(connection)
 
     def reconfigure(self) -> None:
-        """The settings changed: whoever connects from now on gets the new ones."""
+        """The settings changed: connections from now on get the new ones."""
         if self._sasl is not None:
             try:
                 self._sasl.reconfigure()

@@ -154,7 +154,7 @@ class Meter:
     # --- its end ---
 
     def answering(self, request: Request, message: Message | None) -> None:
-        """Record what was used, and hold back whoever used too much. None where no answer is due."""
+        """Record the usage, and hold back a client that used too much. None where no answer is due."""
         if not self._is_recorded:
             now_ms = self._now_ms()
             waits = 0

@@ -1,7 +1,7 @@
-"""Work that is as long as a request makes it, done in pieces: no turn of the loop is long because of it.
+"""Work whose length depends on the request, done in pieces so that it does not make a turn of the loop long.
 
-What is done in pieces is a generator that yields after each small step, and returns its result. Whoever has more to do
-than fits into its first piece goes on in the next turns, in which all who are under way share a few milliseconds.
+Such work is a generator that yields after each small step and returns its result. What does not fit into the first
+piece continues in the next turns, in which all work under way shares a few milliseconds.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ class Server:
         self._accept(True)
 
     def _close_those_too_many(self) -> None:
-        """Brokers come in also beyond max.connections, and it may be lowered: then whoever was silent longest goes."""
+        """Brokers may exceed max.connections, and it may be lowered: then the connection idle for longest is closed."""
         too_many = len(self.connections) - self.config.max_connections
         if too_many > 0:
             clients = [each for each in self.connections if not self.config.is_protected(each.listener.name)]

@@ -47,7 +47,7 @@ class TlsSocket:
         self.on_more: Callable[[], None] | None = None  # called when that becomes so
 
     def take_unsent(self) -> bytes:
-        """What is to be sent, for whoever sends it in a way of its own."""
+        """The bytes to send, for a caller that sends them itself."""
         return self._outgoing.read()
 
     def fileno(self) -> int:

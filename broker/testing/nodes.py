@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.broker import CannotStart
 from barnabas.broker.local_cluster import LocalCluster, Node, NodeError
+from barnabas.broker.obstacles import CannotStart
 from barnabas.broker.server.addresses import host_and_port
 from barnabas.broker.testing.http import BadRequest, Call, ControlError, NotFound, Route
 from barnabas.protocol.topic_partition import TopicPartition

@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.replica.partition import Appender, Partition
+from barnabas.broker.replica.partition import Partition
+from barnabas.broker.replica.surroundings import Appender
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 

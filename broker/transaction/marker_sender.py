@@ -1,9 +1,8 @@
-"""Brings the markers of a transaction to the leaders of its partitions, on this broker and on others.
+"""Sends the markers of a transaction to the leaders of its partitions, on this broker and on others.
 
 Markers for partitions of this broker are written directly, at the end of this turn of the loop. Those for other brokers
 go by WriteTxnMarkers, one request at a time for each broker: what gathers meanwhile goes together in the next one.
-A marker is tried once; whoever has it sent looks at the metadata again and has the rest sent again
-(transaction/ending.py).
+A marker is tried once. The caller (transaction/ending.py) then looks at the metadata again, and sends the rest again.
 
 A request whose answer was lost may be carried out late, in the middle of the producer's next transaction. Version 2
 says whether each transaction has its own epoch: then the partition recognizes such a marker (KIP-890, KAFKA-19999).

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from barnabas.broker.broker import CannotStart
 from barnabas.broker.check_registry import check_registry
 from barnabas.broker.controller.znodes import write_configs
+from barnabas.broker.obstacles import CannotStart
 from tests.support.running_broker import create_topic, running
 
 MALFORMED = [

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from barnabas.broker.broker import CannotStart
 from barnabas.broker.controller.create_partitions import NewPartitions
 from barnabas.broker.controller.create_topics import NewTopic
 from barnabas.broker.controller.elections import raise_leader_epochs
+from barnabas.broker.obstacles import CannotStart
 from barnabas.broker.registry.embedded import EmbeddedRegistry
 from barnabas.broker.testing.settling import settle
 from barnabas.client.requests.admin import (

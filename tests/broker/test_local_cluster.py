@@ -6,11 +6,12 @@ from functools import partial
 
 import pytest
 
-from barnabas.broker.broker import Broker, CannotStart
+from barnabas.broker.broker import Broker
 from barnabas.broker.clock import SystemClock
 from barnabas.broker.config.several import configs_for
 from barnabas.broker.controller.create_topics import NewTopic
 from barnabas.broker.local_cluster import LocalCluster, NodeError
+from barnabas.broker.obstacles import CannotStart
 from barnabas.broker.testing.clock import MovableClock
 from barnabas.broker.testing.nodes import all_well, known_everywhere, term_of
 from barnabas.broker.testing.reset import reset

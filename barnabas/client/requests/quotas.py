@@ -18,7 +18,7 @@ DEFAULT: Final = 1
 ANY: Final = 2
 
 Entity = Mapping[str, str | None]
-"""Names by `user`, `client-id` or `ip`; None stands for whoever has no quota of its own."""
+"""Names by `user`, `client-id` or `ip`; None stands for the default."""
 
 
 def alter_quotas(

@@ -47,7 +47,7 @@ def _never_begins() -> list[Replacement]:
         except RegistryUnavailable:
             return  # and nobody tries again
         if not self._writes.ended:
-            self._start(self._tend())
+            self._background.start(self._tend())
             self._rebalancing.start()
 
     return [Replacement(Term, "begin", begin)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.broker.handlers.fetch import _Fetch
+from barnabas.broker.handlers.fetching import Fetch
 from barnabas.broker.replica.partition import NO_LEADER, Partition
 from barnabas.broker.replica.replica_selector import ReplicaView
 from barnabas.simulation.museum.exhibit import Exhibit, Replacement
@@ -13,22 +13,22 @@ _READ_UNCOMMITTED = 0
 
 
 def _reads_the_high_watermark_twice() -> list[Replacement]:
-    wait, bound = _Fetch._wait_at_partitions, _Fetch._upper_bound
-    to_the_end: dict[_Fetch, list[Partition]] = {}
+    wait, bound = Fetch._wait_at_partitions, Fetch._upper_bound
+    to_the_end: dict[Fetch, list[Partition]] = {}
 
-    def _wait_at_partitions(self: _Fetch) -> None:
+    def _wait_at_partitions(self: Fetch) -> None:
         wait(self)
         to_the_end[self] = [each for each in self._waits_at if each.log.high_watermark == each.log.end_offset]
 
-    def _upper_bound(self: _Fetch, partition: Partition) -> int:
+    def _upper_bound(self: Fetch, partition: Partition) -> int:
         plain = not self._is_replica and self._message.isolation_level == _READ_UNCOMMITTED
         if plain and partition in to_the_end.get(self, ()):
             return partition.log.end_offset
         return bound(self, partition)
 
     return [
-        Replacement(_Fetch, "_wait_at_partitions", _wait_at_partitions),
-        Replacement(_Fetch, "_upper_bound", _upper_bound),
+        Replacement(Fetch, "_wait_at_partitions", _wait_at_partitions),
+        Replacement(Fetch, "_upper_bound", _upper_bound),
     ]
 
 
@@ -74,7 +74,7 @@ and not by what the follower does itself: if nobody looks at waiting fetches the
 
 
 def _sends_to_anybody() -> list[Replacement]:
-    def _closer_replica(self: _Fetch, partition: Partition, offset: int) -> int:
+    def _closer_replica(self: Fetch, partition: Partition, offset: int) -> int:
         leadership, select = partition.leadership, self._broker.replicas.selector
         if leadership is None or select is None:
             return NO_LEADER
@@ -89,7 +89,7 @@ def _sends_to_anybody() -> list[Replacement]:
         selected = select(self._message.rack_id, leader, followers).broker_id
         return NO_LEADER if selected == own.node_id else selected
 
-    return [Replacement(_Fetch, "_closer_replica", _closer_replica)]
+    return [Replacement(Fetch, "_closer_replica", _closer_replica)]
 
 
 KAFKA_14372 = Exhibit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.broker.handlers import fetch
+from barnabas.broker.handlers import fetching
 from barnabas.broker.replica import follower, isr_changes
 from barnabas.broker.replica.fetchers import Fetchers
 from barnabas.broker.replica.follower import Follower
@@ -28,7 +28,7 @@ def _cuts_at_high_watermark() -> list[Replacement]:
 
     return [
         Replacement(Fetchers, "follow", follow),
-        Replacement(fetch._Fetch, "_diverged", lambda self, partition, wanted: None),
+        Replacement(fetching.Fetch, "_diverged", lambda self, partition, wanted: None),
     ]
 
 
@@ -91,7 +91,7 @@ must cut at the end of its own largest epoch below the one in the answer, and as
 def _no_epoch_checks() -> list[Replacement]:
     return [
         Replacement(Partition, "check_leader_epoch", lambda self, epoch: ErrorCode.NONE),
-        Replacement(fetch._Fetch, "_diverged", lambda self, partition, wanted: None),
+        Replacement(fetching.Fetch, "_diverged", lambda self, partition, wanted: None),
     ]
 
 

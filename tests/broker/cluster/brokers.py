@@ -9,7 +9,8 @@ from typing import Any
 
 from barnabas.broker.cluster.election import Elected, Election
 from barnabas.broker.cluster.membership import Membership
-from barnabas.broker.cluster.term import Term, World
+from barnabas.broker.cluster.term import Term
+from barnabas.broker.cluster.world import World
 from barnabas.broker.controller import znodes
 from barnabas.broker.controller.images import BrokerImage, Endpoint, PartitionImage, TopicImage
 from barnabas.broker.interbroker.channel import ChannelError
