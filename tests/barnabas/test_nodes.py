@@ -31,7 +31,7 @@ def in_sync(cluster, topic, partition=0):
 def is_listening(address):
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
+        socket.create_connection((host, int(port)), timeout=60).close()
     except ConnectionRefusedError:
         return False
     return True
@@ -102,7 +102,7 @@ def test_isolated_from_clients_too_it_closes_their_connections(cluster):
     node = cluster.nodes[2]
     host, _, port = node.address.rpartition(":")
     node.isolate(clients=True)
-    with socket.create_connection((host, int(port)), timeout=10) as client:
+    with socket.create_connection((host, int(port)), timeout=60) as client:
         assert client.recv(1) == b""
     node.heal()
 

@@ -36,7 +36,7 @@ def brokers(administered_brokers):
 def described(brokers, request, version=1):
     """Both describe the same, Apache Kafka perhaps a little later: it answers before its broker knows."""
     ours = brokers.barnabas.comparable(brokers.barnabas.ask(DESCRIBE, request, version))
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while True:
         found = list(differences(brokers.kafka.comparable(brokers.kafka.ask(DESCRIBE, request, version)), ours))
         if not found:

@@ -41,6 +41,8 @@ TOGETHER = {
     "commands against Apache Kafka": (
         "tests/integration/command_line/test_against_apache_kafka.py",
         "tests/integration/command_line/test_as_kafkas_tool.py",
+        "tests/integration/command_line/test_quotas.py",
+        "tests/integration/command_line/test_users.py",
     ),
 }
 

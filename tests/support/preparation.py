@@ -1,4 +1,6 @@
-"""What the tests need of Java, made ready while the workers of a whole run still collect their tests.
+"""python -m tests.support.preparation: make ready what the tests need of Java.
+
+A run of all tests begins with it, while its workers still collect their tests. CI does it sooner, while it compiles.
 
 The first run on a machine downloads Apache Kafka (two versions) and Spark's connector, and makes archives of classes.
 Tests that need one of them before it is there wait for it (`tests/support/cache.py`).
@@ -16,7 +18,7 @@ def begin() -> None:
 
 
 def prepare() -> None:
-    """Nothing to say if something is missing: the tests that need it say so."""
+    """Say nothing if something is missing: the tests that need it say so."""
     try:
         apache_kafka.java()
         apache_kafka.libraries()
@@ -34,3 +36,7 @@ def _prepare_spark() -> None:
 
     jars(default_packages())
     quick_spark.class_archive()
+
+
+if __name__ == "__main__":
+    prepare()

@@ -235,5 +235,5 @@ class TestReadingFromFollowers:
         broker.cluster.brokers = {1: BrokerImage(1, (), "south")}
         await ask(client, broker, follower=1, offset=0)
         wanted = fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1, rack_id="south")
-        answer = the_one(await asyncio.wait_for(client.ask(ApiKey.FETCH, wanted, CONSUMER_VERSION), 10))
+        answer = the_one(await asyncio.wait_for(client.ask(ApiKey.FETCH, wanted, CONSUMER_VERSION), 60))
         assert answer.preferred_read_replica == 1

@@ -39,7 +39,7 @@ class Asked:
         return not done
 
     async def answer(self):
-        return await asyncio.wait_for(self._answer, 5)
+        return await asyncio.wait_for(self._answer, 60)
 
 
 GROUP_QUESTIONS = {

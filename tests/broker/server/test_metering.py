@@ -137,11 +137,11 @@ async def test_whoever_takes_too_much_of_the_loop_s_time_is_held_back(clock):
 
 async def test_waiting_is_not_working(clock):
     async def waits(request, message):
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.35)
         return HeartbeatResponse()
 
     async with serving(Api(ApiKey.HEARTBEAT, waits), clock=clock) as server, connected(server) as client:
-        server.quotas.set(Entity(client_id="test"), {"request_percentage": "1"})  # 100 ms in ten seconds
+        server.quotas.set(Entity(client_id="test"), {"request_percentage": "3"})  # 300 ms in ten seconds
         assert (await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, 4)).throttle_time_ms == 0
 
 

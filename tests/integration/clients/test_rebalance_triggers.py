@@ -11,7 +11,7 @@ from tests.integration.clients.groups import Group, partitions_of
 from tests.integration.clients.interface import Client, GroupConsumer
 
 BROKERS = (3,)
-SESSION_TIMEOUT_MS = 2000
+SESSION_TIMEOUT_MS = 4000
 SETTINGS = {"group.min.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
 # How often members look for new topics and partitions.
 OFTEN: dict[str, str | int] = {"metadata.max.age.ms": 100}
@@ -79,7 +79,7 @@ class TestAProcessIsKilled:
         process.kill()
 
         group.poll_until_shared(partitions_of(topic, count=4))
-        assert "its session timed out" in events(broker, group, "member is gone")[0]
+        assert any("its session timed out" in event for event in events(broker, group, "member is gone"))
 
 
 class TestAMemberIsNotPolled:
@@ -94,7 +94,7 @@ class TestAMemberIsNotPolled:
         group.poll_until_shared(partitions_of(topic, count=4))
 
         group.poll_until_shared(partitions_of(topic, count=4), polled=[polled])
-        assert "it left" in events(broker, group, "member is gone")[0]
+        assert any("it left" in event for event in events(broker, group, "member is gone"))
 
         # It is polled again, and joins again.
         group.poll_until_shared(partitions_of(topic, count=4))

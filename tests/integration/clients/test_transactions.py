@@ -211,7 +211,7 @@ def test_a_zombie_is_fenced(
 def test_a_transaction_that_takes_too_long_is_aborted(
     client: Client, topic: str, new_name: str, reading: Readers, plain: PlainClient
 ) -> None:
-    with client.transactional_producer(f"slow-{new_name}", timeout_ms=1000) as producer:
+    with client.transactional_producer(f"slow-{new_name}", timeout_ms=3000) as producer:
         producer.begin()
         producer.send(topic, records(b"late"))
         wait_until(lambda: end_offset(plain, topic) == 2, "the marker of an abort")

@@ -213,7 +213,11 @@ def refusal(node: BarnabasNode) -> str:
 
 
 def another(cluster: Cluster, id: int, folder: Path, **settings: str) -> BarnabasNode:
-    chosen = {"zookeeper.connect": cluster.zookeeper.connect, "zookeeper.session.timeout.ms": "2000"}
+    chosen = {
+        "zookeeper.connect": cluster.zookeeper.connect,
+        "zookeeper.session.timeout.ms": "2000",
+        "zookeeper.connection.timeout.ms": "60000",
+    }
     return BarnabasNode(id, folder, {**chosen, **{name.replace("_", "."): value for name, value in settings.items()}})
 
 

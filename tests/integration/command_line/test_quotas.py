@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from barnabas import Barnabas
-from tests.support.apache_kafka import ApacheKafka
 
 
 def barnabas(address, *arguments):
@@ -21,8 +20,7 @@ def address(request):
         with Barnabas() as broker:
             yield broker.bootstrap_servers
         return
-    with ApacheKafka() as kafka:
-        yield f"127.0.0.1:{kafka.port}"
+    yield request.getfixturevalue("apache_kafka").bootstrap
 
 
 def listed(address, *arguments, until):

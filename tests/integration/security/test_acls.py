@@ -34,7 +34,7 @@ def produced(broker, user, topic):
     errors = []
     own = producer(broker, user)
     own.produce(topic, b"value", on_delivery=lambda error, _: errors.append(error))
-    own.flush(20)
+    assert own.flush(60) == 0
     return errors
 
 
@@ -43,7 +43,7 @@ def consumed(broker, user, topic, group):
     consumer = Consumer(settings | {"group.id": group, "auto.offset.reset": "earliest"})
     try:
         consumer.subscribe([topic])
-        while (message := consumer.poll(20)) is not None:
+        while (message := consumer.poll(60)) is not None:
             if message.error() is None:
                 return message.value()
             if message.error().code() in (
@@ -69,7 +69,7 @@ def test_who_may_write_and_who_may_read(broker):
 
 def test_topics_that_one_may_not_see(broker):
     def seen(user):
-        topics = AdminClient(broker.client_settings("confluent", user=user)).list_topics(timeout=20).topics
+        topics = AdminClient(broker.client_settings("confluent", user=user)).list_topics(timeout=60).topics
         return {name for name in topics if not name.startswith("__")}
 
     assert seen("alice") == {"orders"}
@@ -80,7 +80,7 @@ def test_topics_that_one_may_not_see(broker):
 def test_transactions_need_a_transactional_id(broker):
     own = Producer(broker.client_settings("confluent", user="alice") | {"transactional.id": "x"})
     with pytest.raises(KafkaException) as caught:
-        own.init_transactions(20)
+        own.init_transactions(60)
     assert caught.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 

@@ -69,7 +69,7 @@ def test_kafka_python(broker):
         sasl_mechanism="OAUTHBEARER",
         sasl_oauth_token_provider=Provider(),
     )
-    assert producer.send("kafka-python", b"x").get(20).offset == 0
+    assert producer.send("kafka-python", b"x").get(60).offset == 0
     producer.close()
 
 
@@ -92,6 +92,6 @@ def test_a_token_that_is_not_accepted_does_not_get_in(broker, shown):
     failures = []
     client = confluent(broker, shown, error_cb=failures.append)
     while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
-        client.poll(20)
+        client.poll(60)
     wait_until(lambda: "it failed to authenticate by OAUTHBEARER" in broker.log, "the failure in the log")
     assert shown not in broker.log

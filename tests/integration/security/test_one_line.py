@@ -41,7 +41,7 @@ def test_confluent_kafka(broker):
 
 def test_kafka_python(broker):
     producer = kafka.KafkaProducer(**broker.client_settings("kafka-python"))
-    assert producer.send("kafka-python", b"x").get(20).offset == 0
+    assert producer.send("kafka-python", b"x").get(60).offset == 0
     producer.close()
 
 
@@ -204,7 +204,7 @@ def test_serve_makes_up_a_user_and_prints_it(tmp_path):
             failures = []
             wrong = AdminClient({**settings, "sasl.password": "wrong", "error_cb": failures.append})
             while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
-                wrong.poll(20)
+                wrong.poll(60)
         finally:
             process.terminate()
 

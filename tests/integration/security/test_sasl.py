@@ -160,7 +160,7 @@ def test_a_wrong_password_does_not_get_in(broker, files, mechanism, user, passwo
     settings = {**confluent(broker, files, mechanism, user, password), "error_cb": failures.append}
     client = AdminClient(settings)
     while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
-        client.poll(20)
+        client.poll(60)
     # The client hears of it before the connection is closed, which is when it is logged.
     wait_until(lambda: f"it failed to authenticate by {mechanism}" in broker.log, "the failure in the log")
     assert "wrong" not in broker.log

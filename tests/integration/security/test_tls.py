@@ -111,7 +111,7 @@ def test_a_client_without_a_certificate_does_not_get_in(broker, files):
         }
     )
     while not any(failure.code() == KafkaError._ALL_BROKERS_DOWN for failure in failures):
-        client.poll(20)
+        client.poll(60)
     wait_until(lambda: "TLS failed: peer did not return a certificate" in broker.log, "the failure in the log")
 
 
@@ -119,7 +119,7 @@ def test_a_plaintext_client_at_a_tls_port_is_told_in_the_log(broker):
     failures = []
     client = AdminClient({"bootstrap.servers": broker.bootstrap, "error_cb": failures.append})
     while not any(failure.code() == KafkaError._ALL_BROKERS_DOWN for failure in failures):
-        client.poll(20)
+        client.poll(60)
     wait_until(lambda: "it does not speak TLS, and this listener does" in broker.log, "the failure in the log")
 
 
@@ -135,7 +135,7 @@ def test_a_tls_client_at_a_plaintext_port_is_told_in_the_log(tmp_path, files):
             }
         )
         while not any(failure.code() == KafkaError._ALL_BROKERS_DOWN for failure in failures):
-            client.poll(20)
+            client.poll(60)
         told = "it looks like TLS, and this listener speaks plaintext"
         wait_until(lambda: told in plaintext.log, "the failure in the log")
 

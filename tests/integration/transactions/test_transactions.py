@@ -308,7 +308,7 @@ def a_topic_that_is_deleted_meanwhile(side):
 @story()
 def too_late(side):
     """The coordinator aborts what takes longer than its producer has said."""
-    side.init(timeout_ms=300)
+    side.init(timeout_ms=2000)  # long enough for the next two requests on a busy machine
     side.prepare(0)
     side.produce(b"a")
     before = side.who()

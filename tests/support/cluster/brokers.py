@@ -119,7 +119,7 @@ class BrokerNode:
         if self.is_running:
             assert self.process is not None
             self.process.kill()
-        self._wait(30)
+        self._wait(60)
 
     def stop(self, timeout: float = 60) -> None:
         """SIGTERM, for a controlled shutdown. A broker that does not end in time is killed, and that is an error."""
