@@ -8,7 +8,7 @@ BROKER := $(VENV)/.broker
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo check test lint types wheel test-compiled fuzz simulate bench conformance clean
+.PHONY: help install run demo check test lint types wheel try-pure try-native prepare test-compiled fuzz simulate bench conformance clean
 
 help:  ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,23 +49,38 @@ lint: $(READY)  ## check style, import direction and the compose file
 types: $(READY)  ## check the types
 	$(BIN)/mypy
 
-WHEELS   := dist/.built
+PURE     := dist/.pure
+NATIVE   := dist/.native
 COMPILED := build/compiled
 SOURCES  := $(shell git ls-files 2>/dev/null | grep -E '^(barnabas|broker|pipeline|protocol|storage)/.*\.')
 
-# The sdist, and both wheels built from it. (SOURCES with a dot are files; the others are links to folders.)
-$(WHEELS): $(READY) hatch_build.py LICENSE README.md $(SOURCES)
+# The sdist, and both wheels built from it, with the build tools that are installed here: an environment for each build
+# would only install them again. (SOURCES with a dot are files; the others are links to folders.)
+$(PURE): $(READY) hatch_build.py LICENSE README.md $(SOURCES)
 	rm -rf dist
-	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build
-	PIP_CONSTRAINT=$(CURDIR)/constraints.txt BARNABAS_COMPILE=1 $(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 	@touch $@
 
-$(COMPILED): $(WHEELS)
+$(NATIVE): $(PURE)
+	BARNABAS_COMPILE=1 $(BIN)/python -m build --no-isolation --wheel --outdir dist dist/*.tar.gz
+	@touch $@
+
+$(COMPILED): $(NATIVE)
 	rm -rf $@
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ dist/*-cp*.whl
 
-wheel: $(WHEELS)  ## build a pure and a compiled wheel in dist/, and test each in an empty environment
-	$(BIN)/python -m tests.support.wheels dist/*.whl
+wheel: try-pure try-native  ## build a pure and a compiled wheel in dist/, and test each in an empty environment
+
+try-pure: $(PURE)
+	$(BIN)/python -m tests.support.wheels dist/*-none-any.whl
+
+try-native: $(NATIVE)
+	$(BIN)/python -m tests.support.wheels dist/*-cp*.whl
+
+# Downloads and archives for Java, and the tests' bytecode, which every worker would otherwise compile for itself.
+prepare: $(READY)
+	$(BIN)/python -m tests.support.preparation
+	$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 test-compiled: $(COMPILED)  ## test the hot path, compiled with mypyc
 	PYTHONPATH=$(COMPILED):. $(BIN)/python -P -m pytest -q -n auto tests/storage tests/broker/server tests/broker/replica tests/broker/handlers
