@@ -26,6 +26,7 @@ from barnabas.errors import BarnabasError, BrokerFailed, ControlFailed
 if TYPE_CHECKING:
     from barnabas.faults import Faults
     from barnabas.journal import Journal
+    from barnabas.metrics import Metrics
     from barnabas.nodes import Nodes
     from barnabas.state import State
     from barnabas.strict import Strict
@@ -104,6 +105,7 @@ class Barnabas:
             *(("--strict",) if strict else ()),
             *arguments,
         )
+        self.console_url: str | None = None  # with `--console` among the arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._client: ControlClient | None = None
         self._temporary: str | None = None
@@ -242,6 +244,8 @@ class Barnabas:
             match line.split():
                 case ["barnabas", "control", "on", url, "token", token]:
                     self._client = ControlClient(url, token)
+                case ["barnabas", "console", "on", url]:
+                    self.console_url = url
                 case ["barnabas", "certificates", "in", *folder]:
                     self._certificates = " ".join(folder)
                 case ["barnabas", "ready", "on", addresses]:
@@ -331,6 +335,13 @@ class Barnabas:
         """Topics, groups, transactions, producers and connections, as the broker sees them now."""
         state: State = self.control.call("GET", "/state")
         return state
+
+    @property
+    def metrics(self) -> Metrics:
+        """What `/metrics` would tell now, under the same names."""
+        from barnabas.metrics import Metrics
+
+        return Metrics(self.control.call("GET", "/metrics"))
 
     # --- control ---
 

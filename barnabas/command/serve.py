@@ -32,6 +32,8 @@ from barnabas.command.values import assignment
 from barnabas.version import VERSION
 
 if TYPE_CHECKING:  # what only tests need is imported when it is asked for
+    from barnabas.broker.console.console import Console
+    from barnabas.broker.metrics.metrics import Metrics
     from barnabas.broker.testing.control import Control
     from barnabas.broker.testing.lab import Lab
     from barnabas.broker.testing.serving import EphemeralData
@@ -41,6 +43,7 @@ _DEFAULT_ADDRESS = BrokerConfig.listeners.default[0].removeprefix("PLAINTEXT://"
 _DEFAULT_DATA = BrokerConfig.log_dir.default[0]
 
 
+_DEFAULT_CONSOLE: Final = "127.0.0.1:9080"
 # They share one core and one event loop: more would only be slower.
 _MOST_BROKERS: Final = 32
 # Records are nobody else's business: of what a broker writes, other users may read nothing.
@@ -79,6 +82,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run a cluster of N brokers in this process, with consecutive ids and ports (default: 1)",
     )
     secure.add_arguments(parser)
+    parser.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        nargs="?",
+        type=_console_address,
+        const=_console_address(_DEFAULT_CONSOLE),
+        help=f"serve a page on which one sees the broker, and /metrics (default: off; {_DEFAULT_CONSOLE} unless given)",
+    )
+    parser.add_argument(
+        "--console-write",
+        action="store_true",
+        help="let the console change topics, messages and groups; with --control it may anyway",
+    )
     tests = parser.add_argument_group("for tests", "see docs/testing.md")
     tests.add_argument(
         "--control",
@@ -139,6 +155,13 @@ def _control_address(text: str) -> tuple[str, int]:
     if not port.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form [HOST:]PORT")
     return host or "127.0.0.1", int(port)
+
+
+def _console_address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    return host.strip("[]"), int(port)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -208,6 +231,7 @@ async def _serve(
     cluster = _cluster(configs, loop, options)
     await cluster.start()
     control: Control | None = None
+    console: Console | None = None
     try:
         if security is not None:
             await secure.add_scram_users(next(cluster.brokers), security.users)
@@ -215,8 +239,11 @@ async def _serve(
             for line in security.lines:
                 print(line, flush=True)
         lab = _lab(cluster, options)
+        metrics = _metrics(cluster, options)
+        if options.console is not None:
+            console, lab = await _start_console(cluster, options, metrics, lab)
         if options.control is not None:
-            control = await _start_control(cluster, options.control, data, stopped, lab)
+            control = await _start_control(cluster, options.control, data, stopped, lab, metrics)
         # What exists now stays. Requests make no reference cycles, so the garbage collector need not run often. When it
         # runs, the loop stands still: what a long request has made so far is looked at a little at a time.
         gc.freeze()
@@ -226,6 +253,8 @@ async def _serve(
         print(f"barnabas ready on {','.join(addresses)}", flush=True)
         await stopped.wait()
     finally:
+        if console is not None:
+            await console.stop()
         if control is not None:
             await control.stop()
         await cluster.stop()
@@ -283,8 +312,45 @@ def _lab(cluster: LocalCluster, options: argparse.Namespace) -> Lab | None:
     return lab
 
 
+def _metrics(cluster: LocalCluster, options: argparse.Namespace) -> Metrics | None:
+    """What counts requests, if somebody can ask for it."""
+    if options.console is None and options.control is None:
+        return None
+    from barnabas.broker.metrics.metrics import Metrics
+
+    return Metrics(cluster)
+
+
+async def _start_console(
+    cluster: LocalCluster, options: argparse.Namespace, metrics: Metrics | None, lab: Lab | None
+) -> tuple[Console, Lab]:
+    """Open the console, and say where it is: with its token, if it has one."""
+    try:
+        from barnabas.broker.console.serving import start
+    except ImportError as error:
+        if (error.name or "").startswith("barnabas"):
+            raise
+        raise CannotStart(f"--console needs the package {error.name}: pip install 'barnabas[console]'") from error
+    from barnabas.broker.testing.lab import Lab
+
+    assert metrics is not None
+    lab = lab or Lab(cluster)
+    writes = options.console_write or options.control is not None
+    try:
+        console, url = await start(cluster, metrics, lab, *options.console, writes=writes)
+    except OSError as error:
+        raise CannotStart(f"cannot listen for the console: {error}") from error
+    print(f"barnabas console on {url}", flush=True)
+    return console, lab
+
+
 async def _start_control(
-    cluster: LocalCluster, address: tuple[str, int], data: EphemeralData | None, stopped: asyncio.Event, lab: Lab | None
+    cluster: LocalCluster,
+    address: tuple[str, int],
+    data: EphemeralData | None,
+    stopped: asyncio.Event,
+    lab: Lab | None,
+    metrics: Metrics | None,
 ) -> Control:
     """Open the control interface, and say where it is, with its token if that was generated."""
     from barnabas.broker.testing.control import Control
@@ -297,7 +363,7 @@ async def _start_control(
 
     try:
         token, told = control_token(address[0])
-        control = Control(cluster, token, stop, lab)
+        control = Control(cluster, token, stop, lab, metrics)
         found = host_and_port(*await control.start(*address))
     except Refused as error:
         raise CannotStart(str(error)) from None

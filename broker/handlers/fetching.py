@@ -32,7 +32,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.storage.aborted_lookup import aborted_in_slice
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import OffsetOutOfRange, StorageError
 from barnabas.storage.segment import FileSlice
 
 if TYPE_CHECKING:
@@ -220,10 +220,13 @@ class Fetch:
             return failed(key.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
         committed = self._message.isolation_level == READ_COMMITTED and not self._is_replica
         upper_bound = self._upper_bound(partition)
+        partition.traffic.fetches += 1
         try:
             records = log.read(wanted.fetch_offset, max_bytes, upper_bound=upper_bound, min_one_message=min_one_message)
             aborted = _aborted(partition, wanted.fetch_offset, records, upper_bound) if committed else None
         except (StorageError, OSError) as failure:
+            if not isinstance(failure, OffsetOutOfRange):  # which is the reader's own mistake
+                partition.traffic.failed_fetches += 1
             return failed(key.partition, error_code_of(failure))
         return PartitionData(
             partition_index=key.partition,
@@ -383,9 +386,23 @@ class Fetch:
     def _answer(self, answers: Answers) -> FetchResponse:
         if self._is_held_back(answers):
             return self._context.empty_answer()
+        if self._size:
+            self._count(answers)
         response = self._context.answer(answers)
         self._tell_leader(response)
         return response
+
+    def _count(self, answers: Iterable[tuple[PartitionKey, PartitionData]]) -> None:
+        """Note what goes out, as metrics have it."""
+        for key, answer in answers:
+            size = size_of(answer)
+            if size:
+                partition = self._find(key)
+                if isinstance(partition, Partition):
+                    if self._is_replica:
+                        partition.traffic.replication_bytes_out += size
+                    else:
+                        partition.traffic.bytes_out += size
 
     def _tell_leader(self, response: FetchResponse) -> None:
         if self._leaders:

@@ -82,6 +82,7 @@ class LargeFetch(Fetch):
             return self._context.empty_answer()
         response = self._context.begin_answer()
         for some in parts(answers, _PARTITIONS_A_STEP):
+            self._count(some)
             self._context.add_to_answer(response, some)
             yield
         self._tell_leader(response)

@@ -384,6 +384,7 @@ def commit_error(partition: Partition, failure: LogFailure | None) -> ErrorCode:
 
 def refuse(response: PartitionProduceResponse, partition: Partition, error: Refusal) -> None:
     """Put into the answer why the log refused the records."""
+    partition.traffic.failed_produces += 1
     response.error_code = error_code_of(error)
     response.error_message = None if isinstance(error, NotLeader) else str(error)
     if not isinstance(error, _WITHOUT_LOG_START_OFFSET):

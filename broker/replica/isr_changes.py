@@ -71,6 +71,7 @@ class IsrChanges:
         self._asked: dict[_Key, _Asked] = {}  # to be sent with the next request
         self._task: asyncio.Task[None] | None = None
         self._pausing = False
+        self.expands = self.shrinks = 0  # how many were asked for
         self._check = Every(clock, lambda: max_lag_ms() // 2, self.shrink)
 
     def start(self) -> None:
@@ -97,6 +98,7 @@ class IsrChanges:
             and leadership.may_join(broker_id, partition.log.high_watermark)
             and self._is_alive(broker_id)
         ):
+            self.expands += 1
             self._ask(partition, leadership, leadership.ask_to_expand(broker_id))
 
     def shrink(self) -> None:
@@ -111,6 +113,7 @@ class IsrChanges:
             lagging = leadership.lagging(partition.log.end_offset, now_ms, max_lag_ms)
             if lagging:
                 logger.info("replicas lag behind", partition=str(partition.log.topic_partition), replicas=lagging)
+                self.shrinks += 1
                 self._ask(partition, leadership, leadership.ask_to_shrink(lagging))
 
     def _ask(self, partition: Partition, leadership: Leadership, change: IsrChange) -> None:

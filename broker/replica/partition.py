@@ -20,6 +20,7 @@ from barnabas.broker.replica.commit_waits import CommitWait, CommitWaits, Done
 from barnabas.broker.replica.errors import NotLeader
 from barnabas.broker.replica.leadership import Leadership
 from barnabas.broker.replica.surroundings import Appender, Host, Waiter
+from barnabas.broker.replica.traffic import TopicTraffic
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.errors import InvalidRecords
 from barnabas.storage.admissions import Admissions
@@ -84,6 +85,7 @@ class Partition:
         "log",
         "topic",
         "topic_id",
+        "traffic",
         "waiters",
     )
 
@@ -100,6 +102,7 @@ class Partition:
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.deleted = False
+        self.traffic = TopicTraffic()
         self.waiters: dict[Waiter, None] = {}  # for what is committed
         self.append_waiters: dict[Waiter, None] = {}  # for what is written: the followers
         self._queued: list[_Append] = []
@@ -225,6 +228,7 @@ class Partition:
             self._host.append_soon(self)
             appends, record_sets = appends[:count], record_sets[:count]
             size = sum(map(len, record_sets))
+        before = log.end_offset
         try:
             results = log.append(
                 record_sets,
@@ -245,6 +249,11 @@ class Partition:
             else:  # several segments were rolled, which is enough for this turn
                 self._host.append_soon(self)
                 cost = MAX_COST
+        traffic = self.traffic
+        traffic.produces += len(appends)
+        traffic.messages_in += log.end_offset - before
+        if log.end_offset != before:
+            traffic.bytes_in += size
         self._written(_Written(appends, results, log.end_offset, size), now_ms)
         return cost
 
@@ -284,9 +293,14 @@ class Partition:
         log = self.log
         if self.leadership is None:
             return self._not_leading()
+        before = log.end_offset
         (result,) = log.append(
             [records], leader_epoch=self.leader_epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
         )
+        traffic = self.traffic
+        traffic.produces += 1
+        traffic.messages_in += log.end_offset - before
+        traffic.bytes_in += len(records)
         self._written(_Written((), (), log.end_offset, len(records)), now_ms)
         return result
 
@@ -437,6 +451,7 @@ class Partition:
         if records:
             now_ms = self._host.clock.now_ms()
             log.append_as_follower(records, now_ms=now_ms)
+            self.traffic.replication_bytes_in += len(records)
             self._written(_Written((), (), log.end_offset, len(records)), now_ms)
         before, offset = log.high_watermark, min(high_watermark, log.end_offset)
         if offset > before:

@@ -25,6 +25,7 @@ from barnabas.broker.replica.isr_changes import AskController, IsrChanges
 from barnabas.broker.replica.long_work import LongWork
 from barnabas.broker.replica.partition import MAX_COST, NO_LEADER, Partition
 from barnabas.broker.replica.replica_selector import Selector, selector
+from barnabas.broker.replica.traffic import Traffic
 from barnabas.broker.replica.turns import Job, Turns
 from barnabas.broker.replica.worker import Worker
 from barnabas.broker.set_aside import SetAside
@@ -108,6 +109,7 @@ class Replicas:
         self.clock = clock
         self.directory = directory
         self.broker_id: int = config.node_id
+        self.traffic = Traffic()
         self.controller_epoch = 0  # of the last controller that this broker listened to
         self._config = config
         self._cluster = cluster
@@ -386,7 +388,9 @@ class Replicas:
         log = self.directory.create_log(name, uuid.UUID(bytes=topic.topic_id), config, self.clock.now_ms())
         if log.config != config:
             log.config = config
-        return Partition(self, topic.name, topic.topic_id, name.partition, log)
+        partition = Partition(self, topic.name, topic.topic_id, name.partition, log)
+        partition.traffic = self.traffic.of(topic.name)
+        return partition
 
     def _give_role(self, partition: Partition, state: LeaderAndIsrPartitionState) -> bool:
         """Returns whether the role is a new one."""
@@ -503,6 +507,7 @@ class Replicas:
             self._failures.pop(topic.name, None)
             if self._hosted.get(topic.name) is topic:
                 del self._hosted[topic.name]
+                self.traffic.forget(topic.name)
                 del self._partitions[topic.name]
                 self._partitions.pop(topic.topic_id, None)
 
@@ -573,6 +578,11 @@ class Replicas:
     def is_working(self) -> bool:
         """Whether appends are due, or logs are being made or removed."""
         return bool(self._due) or self._deletions.are_due or self._turns.are_due
+
+    @property
+    def isr_changes(self) -> tuple[int, int]:
+        """How often a replica was to join an ISR, and to leave one."""
+        return self._isr_changes.expands, self._isr_changes.shrinks
 
     @property
     def is_changing_isrs(self) -> bool:

@@ -285,6 +285,11 @@ class Dispatcher:
         self._make_route = make_route
         self._routes = {}
 
+    def replace_apis(self, replace: Callable[[Api], Api]) -> None:
+        """Serve what this function makes of each API from now on."""
+        self.apis = {key: replace(api) for key, api in self.apis.items()}
+        self._routes = {}
+
     def refuse(self, connection: Connection, error: ProtocolError) -> None:
         """End a connection whose frame cannot be understood."""
         if self.on_refusal is not None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.controller.create_topics import NewTopic
 from barnabas.broker.controller.delete_topics import TopicReference
+from barnabas.broker.metrics.families import as_data
+from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.testing import baseline
 from barnabas.broker.testing.clock import MovableClock
 from barnabas.broker.testing.http import BadRequest, Call, ControlError, HttpServer, NotFound, Route
@@ -30,7 +32,14 @@ if TYPE_CHECKING:
 
 
 class Control:
-    def __init__(self, cluster: LocalCluster, token: str, stop: Callable[[bool], None], lab: Lab | None = None) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        token: str,
+        stop: Callable[[bool], None],
+        lab: Lab | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
         """`stop` ends the brokers; its argument says whether to keep data that would be removed with them."""
         if not isinstance(cluster.clock, MovableClock):
             raise TypeError("a broker that is controlled needs a clock that can be moved")
@@ -38,6 +47,7 @@ class Control:
         self._clock = clock = cluster.clock
         self._stop = stop
         self._lab = lab or Lab(cluster)
+        self._metrics = metrics or Metrics(cluster)
         self._snapshots = Snapshots(cluster, clock)
         self._changing = asyncio.Lock()  # operations on the whole broker run one at a time
         self._http = HttpServer(self._routes(), token)
@@ -53,6 +63,7 @@ class Control:
             Route("GET", "/", self._index),
             Route("GET", "/state", self._state),
             Route("GET", "/state/{part}", self._state_part),
+            Route("GET", "/metrics", self._tell_metrics),
             Route("GET", "/clock", self._time),
             Route("POST", "/clock/advance", self._advance),
             Route("POST", "/topics", self._create_topic),
@@ -82,6 +93,9 @@ class Control:
         if tell is None:
             raise NotFound(f"the state has no part {call.params['part']!r}, only {', '.join(PARTS)}")
         return tell(self._cluster)
+
+    async def _tell_metrics(self, call: Call) -> Any:
+        return as_data(await self._metrics.collect())
 
     # --- clock ---
 

@@ -44,12 +44,12 @@ def control_token(host: str) -> tuple[str, bool]:
     token = os.environ.get(TOKEN_VARIABLE)
     if token:
         return token, False
-    if not _is_loopback(host):
+    if not is_loopback(host):
         raise Refused(f"--control on {host} lets others in: set {TOKEN_VARIABLE} to a token that they must know")
     return secrets.token_urlsafe(24), True
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -50,7 +50,7 @@ def topics(cluster: LocalCluster) -> Json:
             "internal": image.is_internal,
             "configs": dict(image.configs),
             "partitions": [
-                _partition(told, found)
+                partition_state(told, found)
                 for told in image.partitions
                 if (found := leader_of(brokers, image.name, told.partition_index)) is not None
             ],
@@ -59,7 +59,7 @@ def topics(cluster: LocalCluster) -> Json:
     }
 
 
-def _partition(told: PartitionImage, partition: Partition) -> Json:
+def partition_state(told: PartitionImage, partition: Partition) -> Json:
     log = partition.log
     return {
         "partition": partition.index,
@@ -101,14 +101,14 @@ def producers(cluster: LocalCluster) -> list[Json]:
 
 def groups(cluster: LocalCluster) -> Json:
     return {
-        group_id: _group(cluster, shard, group)
+        group_id: group_state(cluster, shard, group)
         for broker in cluster.brokers
         for shard in broker.groups.shards
         for group_id, group in sorted(shard.groups.items())
     }
 
 
-def _group(cluster: LocalCluster, shard: GroupShard, group: AnyGroup) -> Json:
+def group_state(cluster: LocalCluster, shard: GroupShard, group: AnyGroup) -> Json:
     return {
         "type": group.kind.value,
         "state": group.state_name,
@@ -196,11 +196,11 @@ def _member(member: Member) -> Json:
         "waits_for_join": member.answer_join is not None,
         "waits_for_sync": member.answer_sync is not None,
         "protocols": [name for name, _ in member.protocols],
-        "assignment": _assignment(member.assignment),
+        "assignment": assignment_of(member.assignment),
     }
 
 
-def _assignment(data: bytes) -> dict[str, list[int]] | None:
+def assignment_of(data: bytes) -> dict[str, list[int]] | None:
     """The partitions by topic; None if it is not a consumer's assignment."""
     try:
         found = read_with_version(ConsumerProtocolAssignment, data)

@@ -10,6 +10,7 @@ from barnabas.broker.group.classic.member import Member, Protocols
 from barnabas.broker.group.classic.objections import objection_to_commit, objection_to_transactional_commit
 from barnabas.broker.group.classic.records import group_tombstone
 from barnabas.broker.group.classic.states import GroupState, may_follow
+from barnabas.broker.group.classic.story import Story
 from barnabas.broker.group.classic.subscription import subscribed_topics
 from barnabas.broker.group.kind import Committer, GroupKind, Since
 from barnabas.broker.group.records import CommittedOffset
@@ -39,6 +40,7 @@ class Group:
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
         self.state_since_ms = now_ms
+        self.story = Story()
         self.new_member_added = False  # during the initial delay, which is then extended
         self._protocol_counts: Counter[str] = Counter()  # how many members have each protocol
 

@@ -151,6 +151,7 @@ class Membership:
             answer(join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
             return NOTHING_TO_DO
         self._update(group, member, request, client, answer)
+        group.story.note(self._now_ms(), member_id, "joins again")
         reason = "its leader joined again" if group.leader_id == member_id else "a member changed its subscription"
         return self._prepare_or_complete(group, f"{reason}: {member_id}{because(request.reason)}")
 
@@ -173,6 +174,7 @@ class Membership:
             group.new_member_added = True
         group.add(member)
         self._watch(group, member)
+        group.story.note(self._now_ms(), member_id, "joins")
         log.info("member joined", group=group.group_id, member=member_id, host=client.host)
         return self._prepare_or_complete(group, f"a member joined: {member_id}{because(request.reason)}")
 
@@ -248,6 +250,7 @@ class Membership:
         self._timers.cancel((group.group_id, "sync"))
         initial = group.is_in(GroupState.EMPTY)
         group.transition_to(GroupState.PREPARING_REBALANCE, self._now_ms())
+        group.story.begin(group.state_since_ms, reason)
         log.info("rebalance begins", group=group.group_id, generation=group.generation, reason=reason)
         if initial:
             delay = self._settings.group_initial_rebalance_delay_ms
@@ -292,6 +295,9 @@ class Membership:
             )
             return NOTHING_TO_DO
         group.begin_generation(self._now_ms())
+        group.story.all_joined(
+            group.state_since_ms, group.generation, group.leader_id, group.protocol, group.members.values()
+        )
         if not group.members:
             log.info("group is empty", group=group.group_id, generation=group.generation)
             return CoordinatorResult([group_metadata_record(group, group.state_since_ms, {})], key=group.group_id)
@@ -349,6 +355,7 @@ class Membership:
             answer(sync_answer(group, member))
             return NOTHING_TO_DO
         member.answer_sync = answer
+        group.story.note(self._now_ms(), member.member_id, "asks for its part")
         if group.leader_id != member.member_id:
             return NOTHING_TO_DO
         given = {given.member_id: given.assignment for given in request.assignments}
@@ -363,6 +370,7 @@ class Membership:
                     self._carry_out(self._prepare_or_complete(group, f"the assignment was not stored: {error.name}"))
                 else:
                     group.transition_to(GroupState.STABLE, self._now_ms())
+                    group.story.assigned(group.state_since_ms, group.members.values())
                     log.info("group is stable", group=group.group_id, generation=generation)
                     self._answer_syncs(group, ErrorCode.NONE)
 
@@ -418,7 +426,7 @@ class Membership:
                 (group.group_id, member_id), remaining, lambda: self._session_elapsed(group, member_id)
             )
         else:
-            reason = "its session timed out"
+            reason = f"its session timed out after {member.session_timeout_ms / 1000:g} s without a heartbeat"
             self._drop(group, member_id, reason)
             self._carry_out(self._prepare_or_complete(group, f"a member is gone: {member_id}, {reason}"))
 
@@ -468,6 +476,7 @@ class Membership:
 
     def _drop(self, group: Group, member_id: str, reason: str) -> None:
         member = group.members[member_id]
+        group.story.note(self._now_ms(), member_id, reason)
         log.info("member is gone", group=group.group_id, member=member_id, reason=reason)
         self._timers.cancel((group.group_id, member_id))
         group.remove(member_id)

@@ -41,3 +41,24 @@ def test_a_broker_starts_without_rich_which_others_may_still_import():
     modules = done.stdout.split()
     assert "structlog" in modules
     assert "rich" not in modules
+
+
+def test_a_broker_without_a_console_has_nothing_of_it():
+    modules = imported_by("barnabas.command.serve")
+    assert not [
+        name for name in modules if name.startswith(("aiohttp", "prometheus_client", "barnabas.broker.console"))
+    ]
+    assert not [name for name in modules if name.startswith(("barnabas.broker.metrics", "barnabas.broker.testing"))]
+
+
+def test_a_console_without_its_packages_says_what_to_install(tmp_path):
+    program = f"""
+        import sys
+        sys.modules["aiohttp"] = None
+        from barnabas.command import main
+        where = ["--listen", "127.0.0.1:0", "--data", {str(tmp_path / "data")!r}]
+        sys.exit(main(["serve", *where, "--console", "127.0.0.1:0"]))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "--console needs the package aiohttp: pip install 'barnabas[console]'" in done.stderr

@@ -54,6 +54,14 @@ def test_an_address_without_a_port_is_refused(address, capsys):
     assert f"argument --listen: '{address}' is not of the form HOST:PORT" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("address", ["9080", "localhost", ":9080", "localhost:http"])
+def test_a_console_without_host_and_port_is_refused(address, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["serve", "--console", address])
+    assert exit.value.code == 2
+    assert f"argument --console: '{address}' is not of the form HOST:PORT" in capsys.readouterr().err
+
+
 def test_a_listener_whose_name_says_nothing_is_refused(refused):
     assert "listener.security.protocol.map" in refused("--listen", "OUTSIDE://localhost:9092")
 

@@ -32,8 +32,11 @@ _FROM_THE_MACHINE = {
 _KNOWN = {
     "broker/broker.py": "random bytes and numbers come from the seed (determinism.py)",
     "broker/clock.py": "the system's clock; a simulation has its own",
+    "broker/console/serving.py": "nobody looks into a simulation with a console",
     "broker/group/coordinator.py": "uuid4 is made of random bytes, which come from the seed",
     "broker/interbroker/sasl_network.py": "brokers of a simulation have no passwords",
+    "broker/metrics/metrics.py": "nobody asks a simulation for metrics",
+    "broker/metrics/of_process.py": "nobody asks a simulation for metrics",
     "broker/registry/embedded.py": "a simulation has its own registry",
     "broker/replica/worker.py": "its threads are replaced",
     "broker/security/sasl/scram.py": "nobody authenticates in a simulation",

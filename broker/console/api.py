@@ -1,0 +1,225 @@
+"""The console's API. docs/console.md describes it; the page uses nothing else.
+
+A view (broker.console.views) can be asked for once, `/api/topics?page=0`, or be watched. `/api/live` takes questions
+under names of the caller's own, `watch={"list":{"view":"topics","page":"0"}}`, and sends server-sent events: the
+answers to all of them, and then those that have changed. One stream is enough for a page: a browser has few to give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from barnabas.broker.console.changes import Changes
+from barnabas.broker.console.door import HEADERS
+from barnabas.broker.console.errors import ConsoleError, Forbidden, NotFound
+from barnabas.broker.console.messages import MOST_SHOWN, Messages
+from barnabas.broker.console.views import Json, Query, Views
+from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.testing.journal.entry import FilterError, parse_filter
+
+if TYPE_CHECKING:
+    from barnabas.broker.local_cluster import LocalCluster
+    from barnabas.broker.testing.lab import Lab
+
+_SECONDS_BETWEEN_LOOKS: Final = 1.0
+# So often a watcher hears something, even if nothing has changed: otherwise nobody notices that it has gone.
+_LOOKS_WITHOUT_NEWS: Final = 15
+_MOST_ENTRIES: Final = 200
+_MOST_QUESTIONS: Final = 8
+
+Body = dict[str, Any]
+
+
+class Api:
+    def __init__(self, cluster: LocalCluster, metrics: Metrics, lab: Lab, *, writes: bool) -> None:
+        self._views = Views(cluster, metrics, writes=writes)
+        self._views.table["journal"] = self._journal
+        self._messages = Messages(cluster)
+        self._changes = Changes(cluster, self._messages)
+        self._lab = lab
+        self._writes = writes
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/api/live", self._live)
+        router.add_get("/api/messages", self._read_messages)
+        router.add_get("/api/message", self._read_message)
+        router.add_get("/api/tail", self._tail)
+        router.add_post("/api/journal", self._switch_journal)
+        changes = self._changes
+        for path, change in (
+            ("/api/topics/create", changes.create_topic),
+            ("/api/topics/delete", changes.delete_topic),
+            ("/api/messages/produce", changes.produce),
+            ("/api/groups/reset", changes.reset_group),
+            ("/api/groups/delete", changes.delete_group),
+        ):
+            router.add_post(path, self._changing(change))
+        for name in self._views.table:
+            router.add_get(f"/api/{name}", self._viewing(name))
+
+    def stop(self) -> None:
+        for task in self._streams:
+            task.cancel()
+
+    # --- views ---
+
+    def _viewing(self, name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return _answer(self._views.table[name](request.query))
+
+        return handle
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        questions = self._questions(request.query.get("watch", ""))
+
+        async def looks() -> AsyncIterator[Any]:
+            told: dict[str, Any] = {}
+            silent = 0
+            while True:
+                now = {name: self._look(question) for name, question in questions.items()}
+                changed = {name: answer for name, answer in now.items() if told.get(name) != answer}
+                silent += 1
+                if changed or silent > _LOOKS_WITHOUT_NEWS:
+                    told, silent = now, 0
+                    yield changed
+                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+
+        return await self._stream(request, looks())
+
+    def _questions(self, text: str) -> dict[str, dict[str, str]]:
+        try:
+            told = json.loads(text)
+            questions = {str(name): {str(k): str(v) for k, v in asked.items()} for name, asked in told.items()}
+        except (ValueError, AttributeError):
+            raise ConsoleError("'watch' is a JSON object of questions") from None
+        if not 0 < len(questions) <= _MOST_QUESTIONS:
+            raise ConsoleError(f"one stream answers 1 to {_MOST_QUESTIONS} questions")
+        for asked in questions.values():
+            if asked.get("view") not in self._views.table:
+                raise NotFound(f"there is no such view, only {', '.join(self._views.table)}")
+        return questions
+
+    def _look(self, question: Query) -> Any:
+        try:
+            return self._views.table[question["view"]](question)
+        except ConsoleError as error:  # its topic has been deleted, for example
+            return {"error": str(error)}
+
+    async def _stream(self, request: web.Request, parts: AsyncIterator[Any]) -> web.StreamResponse:
+        """Server-sent events, until the reader goes away or the console stops."""
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            async for part in parts:
+                await response.write(b"data: " + json.dumps(part, separators=(",", ":")).encode() + b"\n\n")
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self._streams.discard(task)
+            close = getattr(parts, "aclose", None)
+            if close is not None:
+                await close()
+        return response
+
+    # --- messages ---
+
+    async def _read_messages(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        topic, partition, text = query.get("topic", ""), query.get("partition"), query.get("search", "")
+        limit = min(_number(query, "limit", 50), MOST_SHOWN)
+        cursor = query.get("cursor")
+        if "offset" in query or "time" in query:
+            time_ms = _number(query, "time", 0) if "time" in query else None
+            offset = _number(query, "offset", 0)
+            found = await self._messages.from_position(topic, partition, text, cursor, limit, offset, time_ms)
+        else:
+            found = await self._messages.newest(topic, partition, text, cursor, limit)
+        return _answer(found)
+
+    async def _read_message(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        offset = _number(query, "offset", 0)
+        return _answer(await self._messages.one(query.get("topic", ""), query.get("partition", "0"), offset))
+
+    async def _tail(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        topic, partition, text = query.get("topic", ""), query.get("partition"), query.get("search", "")
+        self._messages.partitions(topic, partition)  # complains before anything is streamed
+        return await self._stream(request, self._messages.tail(topic, partition, text))
+
+    # --- the journal ---
+
+    def _journal(self, query: Query) -> Json:
+        journal = self._lab.journal
+        wanted = {name: query[name] for name in ("api", "client_id", "topic", "group", "error") if query.get(name)}
+        try:
+            found = journal.select(parse_filter(wanted), _MOST_ENTRIES)
+        except FilterError as error:
+            raise ConsoleError(str(error)) from None
+        return {
+            "on": journal.on,
+            "last": journal.last_number,
+            "rows": [_short(json.loads(entry.line)) for entry in reversed(found[-_MOST_ENTRIES:])],
+        }
+
+    async def _switch_journal(self, request: web.Request) -> web.StreamResponse:
+        wanted = (await _body(request)).get("on")
+        if not isinstance(wanted, bool):
+            raise ConsoleError("'on' is true or false")
+        self._lab.journal.switch(wanted)
+        return _answer({"on": self._lab.journal.on})
+
+    # --- changes ---
+
+    def _changing(
+        self, change: Callable[[Body], Awaitable[Any]]
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if not self._writes:
+                raise Forbidden("this console can only look: start the broker with --console-write to change something")
+            return _answer(await change(await _body(request)))
+
+        return handle
+
+
+def _answer(data: Any) -> web.StreamResponse:
+    return web.json_response(data, dumps=lambda data: json.dumps(data, separators=(",", ":")))
+
+
+async def _body(request: web.Request) -> Body:
+    """Only JSON: a form of another site cannot send it."""
+    if request.content_type != "application/json":
+        raise ConsoleError("the body must be JSON, and its Content-Type application/json")
+    try:
+        body = await request.json()
+    except ValueError:
+        raise ConsoleError("the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise ConsoleError("the body is not a JSON object")
+    return body
+
+
+def _number(query: Query, name: str, default: int) -> int:
+    text = query.get(name)
+    if text is None or text == "":
+        return default
+    if not text.isdigit() or len(text) > 18:
+        raise ConsoleError(f"{name} is a number that is not negative")
+    return int(text)
+
+
+def _short(entry: Json) -> Json:
+    """An entry without what fills the screen: the page shows the request and its answer as text, cut."""
+    for part in ("request", "answer"):
+        text = json.dumps(entry.get(part), indent=1)
+        entry[part] = text if len(text) <= 4000 else text[:4000] + " …"
+    return entry

@@ -1,0 +1,270 @@
+"""The messages of a topic: the newest, those from an offset or a time on, and new ones as they come.
+
+Everything reads what is committed, straight from the logs of this process, a limited amount at a time. Newest first
+means by timestamp over all partitions; where each partition goes on is in the `cursor` that comes with an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.console.errors import ConsoleError, NotFound
+from barnabas.broker.console.records import LONG, Json, Query, decoded
+from barnabas.broker.testing.fleet import leader_of
+from barnabas.storage.errors import OffsetOutOfRange, StorageError
+from barnabas.storage.time_lookup import search_by_timestamp
+
+if TYPE_CHECKING:
+    from barnabas.broker.local_cluster import LocalCluster
+    from barnabas.broker.replica.partition import Partition
+    from barnabas.storage.log import Log
+
+_AT_ONCE: Final = 1024 * 1024  # bytes
+# One request looks at so many records in each partition, and reads so many bytes. A search goes on with the next one.
+_MOST_LOOKED_AT: Final = 20_000
+_MOST_READ: Final = 32 * 1024 * 1024
+MOST_SHOWN: Final = 200
+_TAIL_AT_ONCE: Final = 100
+_SECONDS_BETWEEN_TAILS: Final = 0.25
+
+
+class Messages:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def partitions(self, topic: str, wanted: str | None) -> list[Partition]:
+        """The partitions of a topic that can be read here: all of them, or the one that is wanted."""
+        brokers = list(self._cluster.brokers)
+        image = next((found for broker in brokers if (found := broker.cluster.topic(topic)) is not None), None)
+        if image is None:
+            raise NotFound(f"there is no topic {topic!r}")
+        indexes: Sequence[int] = range(len(image.partitions))
+        if wanted not in (None, "", "all"):
+            if not str(wanted).isdigit() or int(str(wanted)) not in indexes:
+                raise NotFound(f"{topic!r} has no partition {wanted!r}")
+            indexes = [int(str(wanted))]
+        led = [leader_of(brokers, topic, index) for index in indexes]
+        return [partition for partition in led if partition is not None]
+
+    # --- newest first ---
+
+    async def newest(self, topic: str, partition: str | None, text: str, cursor: str | None, limit: int) -> Json:
+        before = _cursor(cursor)
+        query = Query(text)
+        looked_at = 0
+        candidates: list[Json] = []
+        reached: dict[int, int] = {}
+        starts: dict[int, int] = {}
+        for each in self.partitions(topic, partition):
+            log = each.log
+            end = min(before.get(each.index, log.high_watermark), log.high_watermark)
+            records, count, reached[each.index] = await _backwards(log, each.index, end, query, limit)
+            starts[each.index] = log.log_start_offset
+            candidates += records
+            looked_at += count
+        candidates.sort(key=lambda each: (each["timestamp"], each["offset"]), reverse=True)
+        shown, rest = candidates[:limit], candidates[limit:]
+        for record in rest:  # they are for the next page
+            index = record["partition"]
+            reached[index] = max(reached[index], record["offset"] + 1)
+        more = any(reached[index] > start for index, start in starts.items())
+        return {
+            "records": shown,
+            "looked_at": looked_at,
+            "cursor": json.dumps(reached) if more else None,
+        }
+
+    # --- oldest first, from somewhere on ---
+
+    async def from_position(
+        self,
+        topic: str,
+        partition: str | None,
+        text: str,
+        cursor: str | None,
+        limit: int,
+        offset: int,
+        time_ms: int | None,
+    ) -> Json:
+        """From an offset, or with `time_ms` from the first record that is not older."""
+        following = _cursor(cursor)
+        query = Query(text)
+        looked_at = 0
+        candidates: list[Json] = []
+        reached: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        for each in self.partitions(topic, partition):
+            log = each.log
+            start = following.get(each.index)
+            if start is None:
+                start = offset if time_ms is None else await at_time(log, time_ms)
+            start = min(max(start, log.log_start_offset), log.high_watermark)
+            ends[each.index] = log.high_watermark
+            records, count, reached[each.index] = await _forwards(log, each.index, start, query, limit)
+            candidates += records
+            looked_at += count
+        candidates.sort(key=lambda each: (each["timestamp"], each["offset"]))
+        shown, rest = candidates[:limit], candidates[limit:]
+        for record in rest:
+            index = record["partition"]
+            reached[index] = min(reached[index], record["offset"])
+        more = any(reached[index] < end for index, end in ends.items())
+        return {"records": shown, "looked_at": looked_at, "cursor": json.dumps(reached) if more else None}
+
+    async def one(self, topic: str, partition: str, offset: int) -> Json:
+        """A single record, with much more of its value."""
+        (found,) = self.partitions(topic, partition) or (None,)
+        if found is None:
+            raise NotFound(f"partition {partition} is led by a broker elsewhere")
+        records = await _read(found.log, found.index, offset, offset + 1, Query(longest=LONG))
+        if not records[0]:
+            raise NotFound(f"there is no record with the offset {offset}")
+        return records[0][0]
+
+    # --- as they come ---
+
+    async def tail(self, topic: str, partition: str | None, text: str) -> AsyncIterator[Json]:
+        """New records, in parts, for as long as somebody listens. Where there are too many, some are skipped."""
+        query = Query(text)
+        found = self.partitions(topic, partition)
+        ends = {each.index: each.log.high_watermark for each in found}
+        news = _News(found)
+        try:
+            while True:
+                await news.wait()
+                skipped = 0
+                shown: list[Json] = []
+                for each in found:
+                    end = each.log.high_watermark
+                    start = ends[each.index]
+                    if not _can_look_at_all(text, start, end):
+                        skipped += end - _TAIL_AT_ONCE - start
+                        start = end - _TAIL_AT_ONCE
+                    if start < end:
+                        records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
+                        shown += records
+                shown.sort(key=lambda each: (each["timestamp"], each["offset"]))
+                if shown or skipped:
+                    yield {"records": shown[-_TAIL_AT_ONCE:], "skipped": skipped + max(len(shown) - _TAIL_AT_ONCE, 0)}
+                await asyncio.sleep(_SECONDS_BETWEEN_TAILS)
+        finally:
+            news.leave()
+
+
+def _can_look_at_all(text: str, start: int, end: int) -> bool:
+    """Whether all records of [start, end) can be looked at: without a search, only the last ones are shown anyway."""
+    return end - start <= (_MOST_LOOKED_AT if text else _TAIL_AT_ONCE)
+
+
+class _News:
+    """Waits at partitions for what is committed, as a Fetch does."""
+
+    def __init__(self, partitions: Sequence[Partition]) -> None:
+        self._partitions = partitions
+        self._heard = asyncio.Event()
+        for partition in partitions:
+            partition.waiters[self] = None
+
+    def on_news(self, size: int) -> None:
+        self._heard.set()
+
+    async def wait(self) -> None:
+        await self._heard.wait()
+        self._heard.clear()
+
+    def leave(self) -> None:
+        for partition in self._partitions:
+            partition.waiters.pop(self, None)
+
+
+async def _backwards(log: Log, index: int, end: int, query: Query, limit: int) -> tuple[list[Json], int, int]:
+    """The last wanted records before `end`, oldest first, how many were looked at, and where these begin."""
+    found: list[Json] = []
+    looked_at = 0
+    step = max(limit, 50)
+    while end > log.log_start_offset and len(found) < limit and looked_at < _MOST_LOOKED_AT:
+        start = max(end - step, log.log_start_offset)
+        records, count, _ = await _read_all(log, index, start, end, query)
+        found = records + found
+        looked_at += count
+        end = start
+        step = min(step * 4, 5000)
+    if len(found) > limit:
+        found = found[-limit:]
+        end = found[0]["offset"]
+    return found, looked_at, end
+
+
+async def _forwards(log: Log, index: int, start: int, query: Query, limit: int) -> tuple[list[Json], int, int]:
+    """The first wanted records from `start` on, how many were looked at, and where to go on."""
+    found: list[Json] = []
+    looked_at = 0
+    end = log.high_watermark
+    while start < end and len(found) < limit and looked_at < _MOST_LOOKED_AT:
+        records, count, following = await _read(log, index, start, end, query)
+        found += records
+        looked_at += count
+        if following <= start:
+            break
+        start = min(following, end)
+    if len(found) > limit:
+        found = found[:limit]
+        start = found[-1]["offset"] + 1
+    return found, looked_at, start
+
+
+async def _read_all(log: Log, index: int, start: int, end: int, query: Query) -> tuple[list[Json], int, int]:
+    found: list[Json] = []
+    looked_at = read = 0
+    while start < end and read < _MOST_READ:
+        records, count, following = await _read(log, index, start, end, query)
+        found += records
+        looked_at += count
+        read += _AT_ONCE
+        if following <= start:
+            break
+        start = following
+    return found, looked_at, start
+
+
+async def _read(log: Log, index: int, start: int, end: int, query: Query) -> tuple[list[Json], int, int]:
+    """What is in the next megabyte."""
+    try:
+        part = log.read(start, _AT_ONCE, upper_bound=log.high_watermark)
+    except OffsetOutOfRange:
+        return [], 0, end  # it has been deleted meanwhile
+    except (StorageError, OSError) as error:
+        raise ConsoleError(f"the log cannot be read: {error}") from None
+    if part is None:
+        return [], 0, end
+
+    def work() -> tuple[list[Json], int, int]:
+        data = os.pread(part.handle.fileno(), part.size, part.position)
+        return decoded(data, index, start, end, query)
+
+    return await asyncio.to_thread(work)
+
+
+async def at_time(log: Log, time_ms: int) -> int:
+    searches = search_by_timestamp(log, time_ms)
+    while True:
+        try:
+            search = next(searches)
+        except StopIteration as found:
+            return log.high_watermark if found.value is None else int(found.value.offset)
+        while search is not None and not search.finished:
+            await asyncio.to_thread(search.advance)
+
+
+def _cursor(text: str | None) -> dict[int, int]:
+    if not text:
+        return {}
+    try:
+        told: Any = json.loads(text)
+        return {int(index): int(offset) for index, offset in told.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise ConsoleError("this cursor is not one that an answer had") from None

@@ -1,0 +1,110 @@
+// Who is connected and what they ask: connections, transactions, and the journal of requests.
+
+import { h, fill, table, badge, emptyState } from "./dom.js";
+import { post } from "./live.js";
+import { count, clockTime, link, rate, span } from "./words.js";
+
+export function clients(root, context) {
+  const body = h("div");
+  root.append(h("div", { class: "bar" }, h("h1", {}, "Clients")), body);
+  let last = null;
+  context.watch({ clients: { view: "connections" } }, (news) => {
+    if (news.clients) last = news.clients;
+    if (!last || !context.about) return;
+    const addresses = context.about.brokers.map((broker) => broker.address).filter(Boolean).join(",");
+    fill(body,
+      h("h2", {}, "Connections ", h("span", { class: "muted" }, count(last.total))),
+      table([
+        ["Client", (row) => row.client_id || h("span", { class: "muted" }, "has not said its name")],
+        ["From", (row) => row.peer],
+        ["Listener", (row) => row.listener],
+        ["Broker", (row) => count(row.broker), "number"],
+        ["Waits for", (row) => row.requests.length
+          ? row.requests.map((request) => [badge(`${request.api} v${request.version}`), " "]) : h("span", { class: "muted" }, "nothing")],
+      ], last.rows, { empty: emptyState("Nobody is connected", "Clients connect with the address of the broker:", `bootstrap.servers=${addresses}`) }),
+      h("h2", {}, "Requests since the start"),
+      table([
+        ["Request", (row) => row.api],
+        ["Count", (row) => count(row.total), "number"],
+        ["Per second", (row) => rate(context.rates.add(`api ${row.api}`, row.total)), "number"],
+        ["Median", (row) => milliseconds(row.median_ms), "number"],
+        ["99 %", (row) => milliseconds(row.p99_ms), "number"],
+        ["Versions", (row) => row.versions.join(", ")],
+      ], last.requests));
+  });
+}
+
+function milliseconds(value) {
+  return value === null ? "–" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
+}
+
+export function transactions(root, context) {
+  const body = h("div");
+  root.append(h("div", { class: "bar" }, h("h1", {}, "Transactions")), body);
+  let last = null;
+  context.watch({ transactions: { view: "transactions" } }, (news) => {
+    if (news.transactions) last = news.transactions;
+    if (!last || !context.about) return;
+    const now = context.about.now_ms;
+    fill(body, table([
+      ["Transactional id", (row) => row.name],
+      ["State", (row) => badge(row.state, row.state === "Ongoing" ? "warn" : row.state.includes("Abort") ? "bad" : "good")],
+      ["For", (row) => row.started_ms > 0 && row.state === "Ongoing" ? span(now - row.started_ms) : "–"],
+      ["Times out after", (row) => span(row.timeout_ms)],
+      ["Producer", (row) => `${row.producer_id}, epoch ${row.producer_epoch}`],
+      ["Partitions", (row) => row.partitions.map((each, index) => [index ? ", " : "", h("a", { href: link("topics", each.topic) }, `${each.topic}/${each.partition}`)])],
+    ], last.rows, { empty: emptyState("No transactions", "A producer with a transactional.id appears here with its first transaction.") }));
+  });
+}
+
+export function journal(root, context) {
+  const filters = ["api", "client_id", "topic", "group", "error"].map((name) => h("input", {
+    name, placeholder: name.replace("_", " "), "aria-label": name.replace("_", " "), autocomplete: "off", class: "short", oninput: () => ask(),
+  }));
+  const toggle = h("button", { type: "button", onclick: async () => {
+    await post("/api/journal", { on: !last?.on });
+  } }, "…");
+  const list = h("div", { class: "messages" });
+  const says = h("p", { class: "muted", role: "status" });
+  root.append(h("div", { class: "bar" }, h("h1", {}, "Journal"), toggle),
+    h("form", { class: "inline", onsubmit: (event) => event.preventDefault() }, filters), says, list);
+  let last = null;
+  let lastNumber = null;
+
+  function ask() {
+    lastNumber = null;
+    const question = { view: "journal" };
+    for (const input of filters) if (input.value) question[input.name] = input.value;
+    context.watch({ journal: question }, (news) => {
+      if (!news.journal) return;
+      if (news.journal.error) {
+        fill(says, news.journal.error);
+        return;
+      }
+      last = news.journal;
+      toggle.textContent = last.on ? "Turn it off" : "Turn it on";
+      says.textContent = last.on ? `${count(last.last)} requests so far; the last ones are shown.`
+        : "The journal is off. It notes every request and its answer, and costs some speed.";
+      const number = `${last.rows[0]?.number} ${last.rows.length}`;
+      if (number === lastNumber) return;
+      lastNumber = number;
+      fill(list, last.rows.map(entry));
+    });
+  }
+  ask();
+}
+
+function entry(row) {
+  const errors = row.errors ?? [];
+  return h("details", { class: "message entry" },
+    h("summary", { "data-row": "", key: `entry ${row.number}` },
+      h("span", { class: "when" }, row.at_ms ? clockTime(row.at_ms) : `#${row.number}`),
+      h("span", { class: "where" }, `${row.api} v${row.version}`),
+      h("span", { class: "key" }, row.client_id ?? ""),
+      h("span", { class: "value" }, errors.length ? errors.map((error) => [badge(error, "bad"), " "]) : row.outcome === "answered" ? null : `${row.outcome} `,
+        [...(row.groups ?? []), ...(row.transactional_ids ?? []), ...(row.partitions ?? [])].join(", "),
+        row.took_ms === undefined ? null : h("span", { class: "muted" }, ` ${row.took_ms} ms`))),
+    h("div", { class: "inside" },
+      row.changes?.length ? [h("h4", {}, "What it changed"), h("pre", {}, row.changes.map((change) => JSON.stringify(change)).join("\n"))] : null,
+      h("h4", {}, "Request"), h("pre", {}, row.request), h("h4", {}, "Answer"), h("pre", {}, row.answer)));
+}

@@ -1,0 +1,181 @@
+// Consumer groups: how far behind they are, who is in them, and moving their offsets.
+
+import { h, fill, table, pager, badge, spark, emptyState } from "./dom.js";
+import { post } from "./live.js";
+import { rebalanceStory } from "./story.js";
+import { count, link, plural, span, time } from "./words.js";
+
+const KINDS = { Stable: "good", Assigning: "warn", Reconciling: "warn", Empty: "", PreparingRebalance: "warn", CompletingRebalance: "warn", Dead: "bad" };
+const STATES = { Stable: "stable", Assigning: "assigning", Reconciling: "reconciling", Empty: "empty", PreparingRebalance: "rebalancing", CompletingRebalance: "assigning", Dead: "dead" };
+
+function stateOf(row) {
+  return badge(STATES[row.state] ?? row.state, KINDS[row.state]);
+}
+
+export function groupColumns() {
+  return [
+    ["Group", (row) => h("a", { href: link("groups", row.name), key: `group ${row.name}`, "data-row": "" }, row.name)],
+    ["State", stateOf],
+    ["Lag", (row) => h("span", { class: row.lag ? "strong" : "muted" }, count(row.lag)), "number"],
+    ["Members", (row) => count(row.members), "number"],
+    ["Topics", (row) => row.topics.map((topic, index) => [index ? ", " : "", h("a", { href: link("topics", topic) }, topic)])],
+  ];
+}
+
+export function noGroups(context) {
+  return emptyState("No groups yet", "A consumer with a group.id makes one. Or try it from a terminal:",
+    context.command("consume greetings -g castle --from-beginning"));
+}
+
+export function groups(root, context) {
+  const list = h("div");
+  const search = h("input", { type: "search", placeholder: "Find a group", "aria-label": "Find a group", autocomplete: "off" });
+  root.append(h("div", { class: "bar" }, h("h1", {}, "Groups"), search), list);
+  let page = 0;
+  let last = null;
+
+  function ask() {
+    context.watch({ groups: { view: "groups", page, search: search.value } }, (news) => {
+      if (news.groups) last = news.groups;
+      if (!last) return;
+      const nothing = search.value ? h("p", { class: "muted" }, "No group has this in its name.") : noGroups(context);
+      fill(list, table(groupColumns(context), last.rows, { empty: nothing }), pager(last, (to) => { page = to; ask(); }));
+    });
+  }
+
+  search.addEventListener("input", () => { page = 0; ask(); });
+  ask();
+}
+
+export function group(root, context) {
+  const [name] = context.params;
+  const body = h("div");
+  const actions = h("div");
+  root.append(h("div", { class: "bar" }, h("h1", {}, name)), body, actions);
+  const lags = [];
+  let last = null;
+
+  context.watch({ group: { view: "group", name } }, (news) => {
+    if (news.group) last = news.group;
+    if (!last) return;
+    if (last.error) {
+      fill(body, h("p", { class: "problems" }, last.error));
+      fill(actions);
+      return;
+    }
+    lags.push(last.lag);
+    if (lags.length > 180) lags.shift();
+    draw();
+    if (context.about?.writes && !actions.firstChild) actions.append(reset(name), deletion(name));
+  });
+
+  function draw() {
+    const now = context.about.now_ms;
+    const most = Math.max(...last.offsets.map((row) => row.lag ?? 0), 1);
+    fill(body,
+      h("div", { class: "tiles" },
+        h("div", { class: "tile wide" },
+          h("div", { class: "label" }, "Lag"),
+          h("div", { class: "figure" }, count(last.lag)),
+          spark(lags, { width: 420, height: 60, slots: 120, label: "Lag since this page was opened" }),
+          h("div", { class: "muted" }, "messages behind")),
+        h("div", { class: "tile" },
+          h("div", { class: "label" }, "State"),
+          h("div", { class: "figure" }, stateOf(last)),
+          h("div", { class: "muted" }, last.state_since_ms ? `for ${span(now - last.state_since_ms)}; ` : "", `generation ${count(last.generation)}`)),
+        h("div", { class: "tile" },
+          h("div", { class: "label" }, "Members"),
+          h("div", { class: "figure" }, count(last.members)),
+          h("div", { class: "muted" }, last.protocol ? `assigned by ${last.protocol}` : last.type === "consumer" ? "assigned by the broker" : "nobody has joined",
+            `; coordinated by broker ${last.coordinator}`))),
+      h("h2", {}, "Offsets"),
+      table([
+        ["Topic", (row) => h("a", { href: link("topics", row.topic), key: `${row.topic}/${row.partition}`, "data-row": "" }, row.topic)],
+        ["Partition", (row) => count(row.partition), "number"],
+        ["Committed", (row) => count(row.offset), "number"],
+        ["End", (row) => count(last.ends[`${row.topic}/${row.partition}`]?.[1]), "number"],
+        ["Lag", (row) => count(row.lag), "number"],
+        ["", (row) => h("meter", { min: 0, max: most, value: row.lag ?? 0, "aria-label": `lag of partition ${row.partition}` })],
+        ["When", (row) => `${span(now - row.commit_timestamp)} ago`],
+        ["Owner", (row) => ownerOf(last, row)],
+      ], last.offsets, { empty: h("p", { class: "muted" }, "Nothing has been committed yet.") }),
+      h("h2", {}, "Members"),
+      table([
+        ["Member", (row) => h("code", { title: row.member_id }, short(row.member_id))],
+        ["Client", (row) => row.client_id],
+        ["From", (row) => row.client_host],
+        ["Has", (row) => owned(row)],
+        ["Heard of", (row) => row.waits_for_join ? badge("waits to join", "warn") : row.waits_for_sync ? badge("waits for its part", "warn")
+          : row.heard_at_ms ? `${span(now - row.heard_at_ms)} ago` : "–"],
+        ["Session", (row) => row.session_timeout_ms === undefined ? "–" : span(row.session_timeout_ms), "number"],
+      ], last.member_list, { empty: h("p", { class: "muted" }, "Nobody is in this group now.") }),
+      last.rebalances.length ? [h("h2", {}, "Its last rebalances"), last.rebalances.map(rebalanceStory)] : null);
+  }
+}
+
+function ownerOf(group, row) {
+  const member = group.member_list.find((each) => each.assignment?.[row.topic]?.includes(row.partition));
+  return member ? member.client_id || short(member.member_id) : h("span", { class: "muted" }, "nobody");
+}
+
+function owned(member) {
+  if (!member.assignment) return "–";
+  const parts = Object.entries(member.assignment).map(([topic, partitions]) => `${topic}: ${partitions.join(", ")}`);
+  return parts.length ? parts.join("; ") : h("span", { class: "muted" }, "nothing");
+}
+
+function short(id) {
+  return id.length > 28 ? `${id.slice(0, 26)}…` : id;
+}
+
+function reset(name) {
+  const to = h("select", { "aria-label": "To where" },
+    [["earliest", "the beginning"], ["latest", "the end"], ["offset", "an offset"], ["shift", "by a number"], ["time", "a time"]]
+      .map(([value, text]) => h("option", { value }, text)));
+  const number = h("input", { type: "number", value: 0, "aria-label": "Offset, or number of messages", hidden: true, class: "short" });
+  const when = h("input", { type: "datetime-local", "aria-label": "Time", hidden: true });
+  const plan = h("div", { role: "status" });
+  to.addEventListener("change", () => {
+    number.hidden = to.value !== "offset" && to.value !== "shift";
+    when.hidden = to.value !== "time";
+    fill(plan);
+  });
+  const body = (preview) => ({
+    name, to: to.value, offset: Number(number.value), time: new Date(when.value || Date.now()).getTime(), preview,
+  });
+
+  async function ask(preview) {
+    try {
+      const answer = await post("/api/groups/reset", body(preview));
+      fill(plan,
+        table([
+          ["Topic", (row) => row.topic], ["Partition", (row) => count(row.partition), "number"],
+          ["From", (row) => count(row.from), "number"], ["To", (row) => count(row.to), "number"],
+          ["Change", (row) => `${row.to > row.from ? "+" : ""}${count(row.to - row.from)}`, "number"],
+        ], answer.plan),
+        preview
+          ? h("button", { type: "button", class: "bad", onclick: () => ask(false) }, `Move ${plural(answer.plan.length, "offset")}`)
+          : h("p", {}, `Moved at ${time(Date.now())}.`));
+    } catch (error) {
+      fill(plan, h("p", { class: "problems" }, error.message));
+    }
+  }
+
+  return h("details", {}, h("summary", {}, "Move its offsets"),
+    h("form", { class: "inline", onsubmit: (event) => { event.preventDefault(); ask(true); } },
+      "to ", to, number, when, h("button", {}, "Preview")), plan);
+}
+
+function deletion(name) {
+  const says = h("span", { role: "status", class: "muted" });
+  return h("details", { class: "danger" }, h("summary", {}, "Delete this group"),
+    h("p", {}, "Its offsets go with it. It must have no members. ",
+      h("button", { type: "button", class: "bad", onclick: async () => {
+        try {
+          await post("/api/groups/delete", { name });
+          location.hash = link("groups");
+        } catch (error) {
+          says.textContent = error.message;
+        }
+      } }, "Delete"), " ", says));
+}

@@ -1,0 +1,194 @@
+// The list of topics, and one topic: its partitions, its settings and where they come from, its files.
+
+import { h, fill, table, pager, badge, copyButton, emptyState } from "./dom.js";
+import { post } from "./live.js";
+import { count, rate, bytes, link, plural } from "./words.js";
+
+export function topicColumns(context) {
+  const { rates } = context;
+  return [
+    ["Topic", (row) => h("a", { href: link("topics", row.name), key: `topic ${row.name}`, "data-row": "" }, row.name)],
+    ["Messages/s", (row) => rate(rates.add(`in ${row.name}`, row.traffic.messages_in)), "number"],
+    ["In", (row) => perSecond(rates.add(`bytes in ${row.name}`, row.traffic.bytes_in)), "number"],
+    ["Out", (row) => perSecond(rates.add(`bytes out ${row.name}`, row.traffic.bytes_out)), "number"],
+    ["Messages", (row) => count(row.messages), "number"],
+    ["Size", (row) => bytes(row.size), "number"],
+    ["Partitions", (row) => [count(row.partitions), row.replicas > 1 ? h("span", { class: "muted" }, ` × ${row.replicas}`) : null,
+      row.under_replicated ? [" ", badge(`${row.under_replicated} not in sync`, "bad")] : null], "number"],
+  ];
+}
+
+function perSecond(value) {
+  return value === undefined ? "–" : value === 0 ? "0" : `${bytes(value)}/s`;
+}
+
+export function noTopics(context) {
+  return emptyState("No topics yet", "A client that produces makes one. Or try it from a terminal:",
+    context.command("topics create greetings -p 3"),
+    `echo "Hello, K." | ${context.command("produce greetings")}`);
+}
+
+export function topics(root, context) {
+  const list = h("div");
+  const search = h("input", { type: "search", placeholder: "Find a topic", "aria-label": "Find a topic", autocomplete: "off" });
+  const internal = h("input", { type: "checkbox", id: "internal" });
+  const create = h("div");
+  root.append(
+    h("div", { class: "bar" }, h("h1", {}, "Topics"), search,
+      h("label", { for: "internal" }, internal, " internal ones too"), create),
+    list);
+  let page = 0;
+  let last = null;
+
+  function ask() {
+    context.watch({ topics: { view: "topics", page, search: search.value, internal: internal.checked } }, (news) => {
+      if (news.topics) last = news.topics;
+      if (!last) return;
+      if (context.about?.writes && !create.firstChild) create.append(creation());
+      const nothing = search.value ? h("p", { class: "muted" }, "No topic has this in its name.") : noTopics(context);
+      fill(list, table(topicColumns(context), last.rows, { empty: nothing }), pager(last, (to) => { page = to; ask(); }));
+    });
+  }
+
+  search.addEventListener("input", () => { page = 0; ask(); });
+  internal.addEventListener("change", () => { page = 0; ask(); });
+  ask();
+}
+
+function creation() {
+  const name = h("input", { placeholder: "new-topic", "aria-label": "Name of a new topic", autocomplete: "off" });
+  const partitions = h("input", { type: "number", min: 1, value: 3, "aria-label": "Partitions", class: "short" });
+  const says = h("span", { role: "status", class: "muted" });
+  return h("form", { class: "inline", onsubmit: async (event) => {
+    event.preventDefault();
+    try {
+      await post("/api/topics/create", { name: name.value, partitions: Number(partitions.value) });
+      location.hash = link("topics", name.value);
+    } catch (error) {
+      says.textContent = error.message;
+    }
+  } }, name, partitions, h("button", {}, "Create"), says);
+}
+
+export function topicHead(name, current) {
+  return h("div", { class: "bar" },
+    h("h1", {}, name),
+    h("div", { class: "tabs", role: "navigation", "aria-label": "Of this topic" },
+      h("a", { href: link("topics", name), "aria-current": current === "topic" ? "page" : null }, "Partitions and settings"),
+      h("a", { href: link("topics", name, "messages"), "aria-current": current === "messages" ? "page" : null }, "Messages")));
+}
+
+export function topic(root, context) {
+  const [name] = context.params;
+  const body = h("div");
+  const actions = h("div");
+  root.append(topicHead(name, "topic"), body, actions);
+  let page = 0;
+  let segments = null;
+  let everything = false;
+  let last = null;
+
+  function ask() {
+    const question = { view: "topic", name, page };
+    if (segments !== null) question.segments = segments;
+    context.watch({ topic: question }, (news) => {
+      if (news.topic) last = news.topic;
+      if (last) draw();
+    });
+  }
+
+  function draw() {
+    if (last.error) {
+      fill(body, h("p", { class: "problems" }, last.error));
+      fill(actions);
+      return;
+    }
+    const perSecondIn = context.rates.add(`in ${name}`, last.traffic.messages_in);
+    const changed = last.configs.filter((entry) => entry.source !== "DEFAULT_CONFIG");
+    fill(body,
+      h("p", { class: "facts" },
+        `${plural(last.messages, "message")}, ${bytes(last.size)}, ${rate(perSecondIn)} in per second. `,
+        h("span", { class: "muted" }, `id ${last.id}`)),
+      last.group_list.length
+        ? h("p", {}, "Read by ", last.group_list.map((group, index) => [index ? ", " : "", h("a", { href: link("groups", group) }, group)]))
+        : h("p", { class: "muted" }, "No group has committed offsets here."),
+      h("h2", {}, "Partitions"),
+      table(partitionColumns(), last.partition_list),
+      pager(last, (to) => { page = to; ask(); }),
+      last.segments ? segmentList(last.segments) : null,
+      h("h2", {}, "Settings"),
+      table(settingColumns(), everything ? last.configs : changed, {
+        empty: h("p", { class: "muted" }, "Everything has its default."),
+      }),
+      h("p", {}, h("button", { type: "button", key: "all", onclick: () => { everything = !everything; draw(); } },
+        everything ? "Only what differs from its default" : `All ${last.configs.length} settings`), " ",
+        copyButton(() => context.command(`configs describe topic ${name}`), "Copy the command")));
+    if (context.about?.writes && !last.internal && !actions.firstChild) actions.append(deletion());
+  }
+
+  function partitionColumns() {
+    return [
+      ["Partition", (row) => row.elsewhere ? count(row.partition)
+        : h("button", { type: "button", class: "link", key: `p${row.partition}`, "data-row": "", title: "Show its files",
+          onclick: () => { segments = segments === row.partition ? null : row.partition; ask(); } }, count(row.partition)), "number"],
+      ["Leader", (row) => row.leader < 0 ? badge("none", "bad") : count(row.leader), "number"],
+      ["In sync", (row) => row.elsewhere ? h("span", { class: "muted" }, "in another process")
+        : [row.isr.join(", "), row.isr.length < row.replicas.length ? [" ", badge(`of ${row.replicas.length}`, "bad")] : null]],
+      ["First offset", (row) => count(row.log_start_offset), "number"],
+      ["High watermark", (row) => count(row.high_watermark), "number"],
+      ["Stable", (row) => row.last_stable_offset < row.high_watermark
+        ? badge(count(row.last_stable_offset), "warn") : count(row.last_stable_offset), "number"],
+      ["Size", (row) => bytes(row.size), "number"],
+      ["Segments", (row) => count(row.segments), "number"],
+      ["Waiting", (row) => count(row.waiting_fetches), "number"],
+    ];
+  }
+
+  function deletion() {
+    const typed = h("input", { placeholder: name, "aria-label": "Name of the topic, to confirm", autocomplete: "off" });
+    const says = h("span", { role: "status", class: "muted" });
+    return h("details", { class: "danger" }, h("summary", {}, "Delete this topic"),
+      h("form", { class: "inline", onsubmit: async (event) => {
+        event.preventDefault();
+        if (typed.value !== name) {
+          says.textContent = "Type its name first: all its messages go.";
+          return;
+        }
+        try {
+          await post("/api/topics/delete", { name });
+          location.hash = link("topics");
+        } catch (error) {
+          says.textContent = error.message;
+        }
+      } }, typed, h("button", { class: "bad" }, "Delete"), says));
+  }
+
+  ask();
+}
+
+function settingColumns() {
+  return [
+    ["Setting", (row) => h("code", {}, row.name)],
+    ["Value", (row) => h("code", {}, row.value ?? "(hidden)")],
+    ["From", (row) => SOURCES[row.source] ?? row.source],
+    ["Instead of", (row) => h("span", { class: "muted" }, row.overrides.filter((value) => value !== null).join(", "))],
+  ];
+}
+
+const SOURCES = {
+  DYNAMIC_TOPIC_CONFIG: "this topic",
+  DYNAMIC_BROKER_CONFIG: "the broker, while it runs",
+  DYNAMIC_DEFAULT_BROKER_CONFIG: "all brokers, while they run",
+  STATIC_BROKER_CONFIG: "the broker's settings at its start",
+  DEFAULT_CONFIG: "the default",
+};
+
+function segmentList(segments) {
+  return [h("h3", {}, `Files of partition ${segments.partition}`),
+    table([
+      ["From offset", (row) => count(row.base_offset), "number"],
+      ["To", (row) => count(row.end_offset), "number"],
+      ["Size", (row) => bytes(row.size), "number"],
+      ["File", (row) => h("code", {}, row.path)],
+    ], segments.files)];
+}

@@ -1,0 +1,141 @@
+"""Counts requests and times some of them, once somebody wants metrics. Before that, none of this is on their path.
+
+`RequestCounts.attach` puts a counter in front of the handler of every API. Of the requests of an API, every eighth is
+timed, from its handler's call to its answer. Those that take a shortcut (broker.server.dispatch.ShortWay) are timed
+more rarely, since a request that is timed takes the general path.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.server.dispatch import Api, Dispatcher, Handled, Handler, Route, ShortWay
+from barnabas.broker.server.pieces import Steps
+from barnabas.broker.server.request import Request
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.server.connection import Connection
+
+_TIMED: Final = 8
+_TIMED_OF_SHORT_WAY: Final = 64
+# So many of the last times are remembered, per API.
+_REMEMBERED: Final = 1024
+
+
+class ApiCounts:
+    """What was asked of one API: how often in which version, and how long the last ones took, in seconds."""
+
+    def __init__(self, key: ApiKey) -> None:
+        self.name = key.api_name
+        self.total = 0
+        self.by_version: dict[int, int] = {}
+        self.times: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def count(self, version: int) -> None:
+        self.total += 1
+        self.by_version[version] = self.by_version.get(version, 0) + 1
+
+    def took(self, seconds: float) -> None:
+        self.times.append(seconds)
+
+
+class RequestCounts:
+    """Of one broker, as long as its process lives."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.apis: dict[ApiKey, ApiCounts] = {}
+        self._now = now
+
+    def attach(self, dispatcher: Dispatcher) -> None:
+        dispatcher.replace_apis(lambda api: self._counted(api, dispatcher))
+
+    def _counted(self, api: Api, dispatcher: Dispatcher) -> Api:
+        counts = self.apis.setdefault(api.key, ApiCounts(api.key))
+        short_way = None if api.short_way is None else _CountedShortWay(api.short_way, counts)
+        return Api(
+            api.key,
+            _CountedHandler(api.handle, counts, dispatcher, self._now).handle,
+            api.versions,
+            api.advertised_from,
+            short_way,
+            api.between_brokers,
+        )
+
+
+class _CountedShortWay(ShortWay):
+    def __init__(self, short_way: ShortWay, counts: ApiCounts) -> None:
+        self.versions = short_way.versions
+        self._short_way = short_way
+        self._counts = counts
+
+    def begin(
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        client_id: str | None,
+        frame: memoryview,
+        pos: int,
+    ) -> bool:
+        counts = self._counts
+        if counts.total % _TIMED_OF_SHORT_WAY == 0:
+            return False  # it is counted and timed on the general path
+        if not self._short_way.begin(connection, route, correlation_id, client_id, frame, pos):
+            return False
+        counts.count(route.version)
+        return True
+
+
+class _CountedHandler:
+    def __init__(self, handler: Handler, counts: ApiCounts, dispatcher: Dispatcher, now: Callable[[], float]) -> None:
+        self._handler = handler
+        self._counts = counts
+        self._dispatcher = dispatcher
+        self._now = now
+
+    def handle(self, request: Request, message: Any) -> Handled:
+        counts = self._counts
+        is_timed = counts.total % _TIMED == 0 and request.meter is None
+        counts.count(request.version)
+        if not is_timed:
+            return self._handler(request, message)
+        begun = self._now()
+        self._dispatcher.handle(
+            _TimedRequest(request, lambda: counts.took(self._now() - begun)), message, self._handler
+        )
+        return None
+
+
+class _TimedRequest(Request):
+    """The request that a handler gets when it is timed. The connection's own stays in line and gets the answer."""
+
+    __slots__ = ("_is_over", "_request")
+
+    def __init__(self, request: Request, is_over: Callable[[], None]) -> None:
+        super().__init__(request.connection, request.route, request.correlation_id, request.client_id)
+        self._request = request
+        self._is_over = is_over
+        request.on_abandon = self._connection_closed
+
+    def answer(self, message: Message) -> None:
+        self._is_over()
+        self._request.answer(message)
+
+    def answer_in_pieces(self, message: Message) -> Steps[None]:
+        self._is_over()
+        return self._request.answer_in_pieces(message)
+
+    def drop_answer(self) -> None:
+        self._is_over()
+        self._request.drop_answer()
+
+    def fail(self, reason: str) -> None:
+        self._request.fail(reason)
+
+    def _connection_closed(self) -> None:
+        if self.on_abandon is not None:
+            self.on_abandon()

@@ -1,0 +1,293 @@
+"""The console's page in a real browser, over a broker that real clients use."""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import Consumer
+from kafka import KafkaConsumer, KafkaProducer
+
+from barnabas import Barnabas
+from tests.support.browser import MISSING, chromium
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
+
+_HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+
+
+@pytest.fixture(scope="module")
+def broker():
+    """A broker that the console may change, with some orders and a group that has read them."""
+    arguments = ("--console", "127.0.0.1:0", "--console-write")
+    with Barnabas(arguments=arguments, journal=False) as broker:
+        broker.create_topic("orders", partitions=2, configs={"retention.ms": 604800000})
+        with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="shop") as producer:
+            for number in range(30):
+                value = json.dumps({"id": number, "items": [{"sku": "A"}]}).encode()
+                producer.send("orders", value, key=b"customer-7", headers=[("trace", b"\xff\x00")], partition=0)
+            producer.send("orders", _HOSTILE.encode(), key=_HOSTILE.encode(), headers=[(_HOSTILE, b"x")], partition=1)
+        settings = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
+        with KafkaConsumer("orders", group_id="castle", client_id="surveyor", **settings) as consumer:
+            seen = 0
+            while seen < 31:
+                seen += sum(map(len, consumer.poll(timeout_ms=1000).values()))
+            consumer.commit()
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(broker, chrome):
+    """Goes to views; at its end, no script has failed, and nothing was stopped by the policy."""
+    chrome.resize(1280, 900)
+    chrome.go("about:blank")
+    chrome.complaints()
+
+    def go(path=""):
+        chrome.go(f"{broker.console_url}#/{path}")
+
+    yield SimpleNamespace(go=go, browser=chrome)
+    assert chrome.complaints() == []
+
+
+def test_at_first_glance_topics_groups_and_clients(page, broker):
+    page.go()
+    page.browser.until("orders", "castle", "Messages in", "31", "1 broker")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="late-shop") as producer:
+        producer.send("orders", b"one more", partition=1).get()
+        page.browser.until("late-shop", "32")  # it comes by itself
+
+
+def test_a_topic_with_settings_and_where_they_come_from(page):
+    page.go("topics")
+    page.browser.click("a", "orders")
+    page.browser.until("High watermark", "retention.ms", "604800000", "this topic", "Read by castle")
+    page.browser.click("button.link", "0")
+    page.browser.until("Files of partition 0", "00000000000000000000.log")
+
+
+def test_messages_are_found_and_shown_in_all_forms(page):
+    page.go("topics/orders/messages")
+    page.browser.until("customer-7")
+    page.browser.type("input[type=search]", '"id": 7,', enter=True)
+    page.browser.until("1 message found among")
+    page.browser.click("details.message > summary")
+    page.browser.until("Key", "Value", "Headers", "CRC-32C", "Producer")
+    page.browser.until('"sku": "A"')
+    page.browser.click(".inside button", "Hex")
+    page.browser.until("000000")
+
+
+def test_what_a_record_contains_is_text_and_nothing_else(page):
+    page.go("topics/orders/messages")
+    page.browser.choose("select[aria-label=Partition]", "1")
+    page.browser.until("<script>document.title=2</script>")
+    page.browser.click("details.message > summary", "<img")
+    page.browser.until("Headers")
+    assert page.browser.run("return document.title") == "orders · Barnabas"
+    assert page.browser.run("return document.querySelectorAll('main img, main script').length") == 0
+
+
+def test_a_group_whose_name_is_hostile_is_text_too(page, broker):
+    settings = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
+    with KafkaConsumer("orders", group_id=_HOSTILE, client_id=_HOSTILE[:40], **settings) as consumer:
+        while not consumer.poll(timeout_ms=1000):
+            pass
+        consumer.commit()
+        page.go("groups")
+        page.browser.until("<img src=x")
+        page.browser.click("a", "<img")
+        page.browser.until("Offsets", "Members", "assigned by range")
+        assert page.browser.run("return document.querySelectorAll('main img, main script').length") == 0
+
+
+def test_new_messages_appear_by_themselves(page, broker):
+    page.go("topics/orders/messages")
+    page.browser.until("customer-7")
+    page.browser.choose("select[aria-label='Which messages']", "live")
+    page.browser.until("Waiting for messages")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        number = 0
+        while "hot off the press" not in page.browser.text:  # until the stream is there
+            number += 1
+            producer.send("orders", f"hot off the press {number}".encode()).get()
+    page.browser.until("since you look")
+
+
+def test_offsets_are_moved_after_a_look_at_the_plan(page, broker):
+    page.go("groups/castle")
+    page.browser.until("Move its offsets", "Nobody is in this group now.")
+    page.browser.click("summary", "Move its offsets")
+    page.browser.click("button", "Preview")
+    page.browser.until("Move 2 offsets")
+    page.browser.click("button", "Move 2 offsets")
+    page.browser.until("Moved at")
+    assert {row["offset"] for row in broker.state["groups"]["castle"]["offsets"]} == {0}
+
+
+def test_a_topic_is_made_written_to_and_deleted(page, broker):
+    page.go("topics")
+    page.browser.type("input[aria-label='Name of a new topic']", "made-here", enter=True)
+    page.browser.until("made-here", "Everything has its default.")
+    page.browser.click("a", "Messages")
+    page.browser.until("No messages yet")
+    page.browser.click("summary", "Produce one")
+    page.browser.type("textarea", "Hello, K.")
+    page.browser.click("button", "Produce")
+    page.browser.until("Written: partition 0, offset 0.", "1 message", "Hello, K.")
+    page.browser.click("a", "Partitions and settings")
+    page.browser.click("summary", "Delete this topic")
+    page.browser.type("input[aria-label='Name of the topic, to confirm']", "made-here")
+    page.browser.click("button", "Delete")
+    page.browser.until_gone("made-here")
+    assert "made-here" not in broker.state["topics"]
+
+
+def test_the_journal_is_turned_on_and_shows_requests(page, broker):
+    page.go("journal")
+    page.browser.click("button", "Turn it on")
+    page.browser.until("Turn it off")
+    KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="watched").close()
+    page.browser.until("watched", "ApiVersions")
+    page.browser.click("button", "Turn it off")
+    page.browser.until("Turn it on")
+
+
+def test_the_keyboard_is_enough(page):
+    page.go()
+    page.browser.until("orders")
+    page.browser.keys("gt")
+    page.browser.until("internal ones too")
+    page.browser.keys("j")
+    focused = "return document.activeElement.textContent"
+    page.browser._until(lambda: page.browser.run(focused) == "orders", lambda: page.browser.run(focused))
+    page.browser.keys("/")
+    assert page.browser.run("return document.activeElement.type") == "search"
+    page.go("clients")
+    page.browser.until("Requests since the start")
+    page.browser.keys("?")
+    page.browser.until("Next and previous row")
+
+
+@pytest.mark.parametrize("path", ["", "topics", "topics/orders", "topics/orders/messages", "groups/castle", "clients"])
+def test_nothing_sticks_out_on_a_telephone(page, path):
+    page.browser.resize(500, 900)
+    page.go(path)
+    page.browser.until("Barnabas", "broker, up")
+    wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.browser.run(wide) == 0
+
+
+def test_every_control_has_a_name(page):
+    """What a screen reader says of it."""
+    for path in ("", "topics", "topics/orders", "topics/orders/messages", "groups/castle", "journal"):
+        page.go(path)
+        page.browser.until("broker, up")
+        nameless = page.browser.run(
+            "return [...document.querySelectorAll('button, a, input, select, textarea, meter, svg[role=img]')]"
+            ".filter((each) => !(each.textContent.trim() || each.getAttribute('aria-label') || each.labels?.length))"
+            ".map((each) => each.outerHTML)"
+        )
+        assert nameless == []
+
+
+def test_pictures(page, tmp_path):
+    """Pictures of the views, for whoever wants to look: BARNABAS_PICTURES=DIR."""
+    folder = Path(os.environ.get("BARNABAS_PICTURES", tmp_path))
+    for name, path, text in (
+        ("overview", "", "castle"),
+        ("topic", "topics/orders", "High watermark"),
+        ("messages", "topics/orders/messages", "newest first"),
+        ("group", "groups/castle", "Committed"),
+        ("clients", "clients", "Requests since"),
+        ("journal", "journal", "The journal is off"),
+    ):
+        for scheme in ("light", "dark"):
+            page.browser.emulate(prefers_color_scheme=scheme)
+            page.go(path)
+            page.browser.until(text)
+            page.browser.picture(folder / f"{name}-{scheme}.png")
+            assert (folder / f"{name}-{scheme}.png").stat().st_size > 10_000
+
+
+def test_empty_places_say_what_to_do():
+    with Barnabas(arguments=("--console", "127.0.0.1:0")) as broker, chromium() as browser:
+        browser.go(broker.console_url)
+        browser.until("No topics yet", "topics create greetings", "No groups yet", "Nobody is connected")
+        assert browser.complaints() == []
+
+
+def _kafka_python(broker, client_id):
+    return KafkaConsumer(
+        "told",
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id="told-by-kafka-python",
+        client_id=client_id,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+
+
+def _confluent(broker, client_id):
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "told-by-confluent",
+            "client.id": client_id,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["told"])
+    return consumer
+
+
+def _poll(consumer):
+    if isinstance(consumer, KafkaConsumer):
+        consumer.poll(timeout_ms=50)
+    else:
+        consumer.poll(0.05)
+
+
+@pytest.mark.parametrize("make", [_kafka_python, _confluent], ids=["kafka-python", "confluent"])
+def test_a_rebalance_is_told_in_words_and_as_a_picture(page, broker, make, tmp_path):
+    if "told" not in broker.state["topics"]:
+        broker.create_topic("told", partitions=2)
+    group = f"told-by-{'kafka-python' if make is _kafka_python else 'confluent'}"
+    members = [make(broker, "first")]
+
+    def is_stable_with(count):
+        found = broker.state["groups"].get(group)
+        return found is not None and found["state"] == "Stable" and len(found["members"]) == count
+
+    try:
+        while not is_stable_with(1):
+            _poll(members[0])
+        members.append(make(broker, "second"))
+        while not is_stable_with(2):
+            for each in members:
+                _poll(each)
+        page.go(f"groups/{group}")
+        page.browser.until(
+            "Its last rebalances",
+            "It began because a member joined: second",
+            "all 2 members had joined",
+            "from first to second.",
+            "It began because a member joined: first",
+        )
+        assert page.browser.run("return document.querySelectorAll('.timeline circle.join').length") >= 3
+        members.pop().close()
+        while not is_stable_with(1):
+            _poll(members[0])
+        page.browser.until("It began because members left: second", "from second to first.")
+        page.browser.picture(Path(os.environ.get("BARNABAS_PICTURES", tmp_path)) / f"{group}.png")
+    finally:
+        for each in members:
+            each.close()
