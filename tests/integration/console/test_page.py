@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from barnabas import Barnabas
 from tests.support.browser import MISSING, chromium
+from tests.support.kafka_python import wait_for_topic
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
 
@@ -30,6 +31,7 @@ def broker():
             producer.send("orders", _HOSTILE.encode(), key=_HOSTILE.encode(), headers=[(_HOSTILE, b"x")], partition=1)
         settings = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
         with KafkaConsumer("orders", group_id="castle", client_id="surveyor", **settings) as consumer:
+            wait_for_topic(consumer, "orders")
             seen = 0
             while seen < 31:
                 seen += sum(map(len, consumer.poll(timeout_ms=1000).values()))
@@ -98,6 +100,7 @@ def test_what_a_record_contains_is_text_and_nothing_else(page):
 def test_a_group_whose_name_is_hostile_is_text_too(page, broker):
     settings = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
     with KafkaConsumer("orders", group_id=_HOSTILE, client_id=_HOSTILE[:40], **settings) as consumer:
+        wait_for_topic(consumer, "orders")
         while not consumer.poll(timeout_ms=1000):
             pass
         consumer.commit()
@@ -225,7 +228,7 @@ def test_empty_places_say_what_to_do():
 
 
 def _kafka_python(broker, client_id):
-    return KafkaConsumer(
+    consumer = KafkaConsumer(
         "told",
         bootstrap_servers=broker.bootstrap_servers,
         group_id="told-by-kafka-python",
@@ -233,6 +236,8 @@ def _kafka_python(broker, client_id):
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
+    wait_for_topic(consumer, "told")
+    return consumer
 
 
 def _confluent(broker, client_id):
