@@ -108,8 +108,7 @@ class GroupCoordinator:
 
     def _timer_failed(self, key: Hashable, error: Exception) -> None:
         """Timers are scheduled under a group's id and what they wait for."""
-        group_id, _ = cast(tuple[str, str], key)
-        self._set_aside.add(_GROUP, group_id, error)
+        self._set_aside.add(_GROUP, cast(tuple[str, ...], key)[0], error)
 
     def _on_change(self, change: ClusterChange) -> None:
         gone = {name for name, topic in change.topics.items() if topic.new is None}

@@ -175,7 +175,9 @@ class ClassicMembers:
                 join_key(group.group_id, member.member_id), group, member, "it did not join again in time"
             )
 
-    def _remove_after(self, key: tuple[str, str], group: ConsumerGroup, member: ConsumerMember, reason: str) -> None:
+    def _remove_after(
+        self, key: tuple[str, str, str], group: ConsumerGroup, member: ConsumerMember, reason: str
+    ) -> None:
         self._timers.schedule(
             key,
             member.rebalance_timeout_ms,

@@ -303,7 +303,7 @@ class ConsumerMembership:
         if group_id in self._resolving or not is_due(group, wanted, self._topics_version, self._now_ms(), interval_ms):
             return
         self._resolving.add(group_id)
-        self._timers.schedule((group_id, "regex"), 0, lambda: self._look_up(group_id, wanted, may_describe))
+        self._timers.schedule(_regex_key(group_id), 0, lambda: self._look_up(group_id, wanted, may_describe))
 
     def _look_up(self, group_id: str, wanted: Collection[str], may_describe: MayDescribe) -> None:
         self._resolving.discard(group_id)
@@ -484,18 +484,25 @@ def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set
     return {name for member in members for name in group.topics_of(member)}
 
 
-def _rebalance_key(group_id: str, member_id: str) -> tuple[str, str]:
-    return group_id, f"rebalance {member_id}"
+# Keys of timers beside those of sessions, (group, member). Clients choose the ids of members: no id can be such a key.
 
 
-def join_key(group_id: str, member_id: str) -> tuple[str, str]:
+def _regex_key(group_id: str) -> tuple[str, str, str]:
+    return group_id, "regex", ""
+
+
+def _rebalance_key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    return group_id, "rebalance", member_id
+
+
+def join_key(group_id: str, member_id: str) -> tuple[str, str, str]:
     """Of the timer of a member of the classic protocol that has to join again."""
-    return group_id, f"join {member_id}"
+    return group_id, "join", member_id
 
 
-def sync_key(group_id: str, member_id: str) -> tuple[str, str]:
+def sync_key(group_id: str, member_id: str) -> tuple[str, str, str]:
     """Of the timer of a member of the classic protocol that has joined and has to sync."""
-    return group_id, f"sync {member_id}"
+    return group_id, "sync", member_id
 
 
 def replaced_static(

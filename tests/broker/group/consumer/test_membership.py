@@ -75,6 +75,17 @@ def test_a_member_that_falls_silent_is_removed(group):
     assert group.coordinator.timers.keys == set()
 
 
+def test_a_member_may_have_any_id(group):
+    """Not even one that sounds like what a timer of another member is for."""
+    group.join("a", "t")
+    group.join("rebalance a", "t")
+    group.settle("a", "rebalance a")
+    for _ in range(2):
+        group.advance(30_000)
+        group.beat("a")
+    assert list(group.group.members) == ["a"]
+
+
 def test_a_member_that_does_not_let_go_in_time_is_removed(group):
     group.join("a", "t", rebalance_timeout_ms=20_000)
     group.join("b", "t")
