@@ -28,7 +28,8 @@ def main() -> int:
     failed = sorted(json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
     if not deserve_a_second_look(failed):
         return 1
-    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *failed])
+    again = ["-q", "-p", "no:xdist", "--last-failed", "--last-failed-no-failures=none", WHERE]
+    result = subprocess.run([sys.executable, "-m", "pytest", *again])
     if result.returncode == 0:
         print("Failed in the crowd and passed alone. Find out why; CONTRIBUTING.md says how:", *failed, sep="\n  ")
     return result.returncode
