@@ -70,15 +70,15 @@ class Metrics:
     def _steps(self, found: Families, brokers: list[Broker], teller: Broker, with_partitions: bool) -> Iterator[None]:
         several = len(self._cluster.nodes) > 1
         for broker in brokers:
-            labels = {"broker": broker.config.node_id} if several else {}
-            of_broker.add_broker(found, broker, **labels)
-            of_broker.add_traffic(found, broker, **labels)
-            of_broker.add_requests(found, self.requests[broker.config.node_id], **labels)
-            of_broker.add_connections(found, broker, **labels)
-            of_broker.add_groups(found, broker, **labels)
-            yield from of_broker.add_replicas(found, broker, **labels)
+            labels: dict[str, object] = {"broker": broker.config.node_id} if several else {}
+            of_broker.add_broker(found, broker, labels)
+            of_broker.add_traffic(found, broker, labels)
+            of_broker.add_requests(found, self.requests[broker.config.node_id], labels)
+            of_broker.add_connections(found, broker, labels)
+            of_broker.add_groups(found, broker, labels)
+            yield from of_broker.add_replicas(found, broker, labels)
             for partition in list(broker.replicas) if with_partitions else ():
-                of_broker.add_partition(found, partition, **labels)
+                of_broker.add_partition(found, partition, labels)
                 yield
         yield from of_cluster.add_topics(found, brokers, teller, with_partitions)
         yield from of_cluster.add_groups(found, brokers, with_partitions)

@@ -8,7 +8,7 @@ the process has several.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.group.classic.states import GroupState
@@ -40,14 +40,14 @@ _TOPIC_COUNTS: Final = (
 _WITHOUT_TOPIC: Final = ("replication_bytes_in", "replication_bytes_out")
 
 
-def add_traffic(found: Families, broker: Broker, **labels: object) -> None:
+def add_traffic(found: Families, broker: Broker, labels: Mapping[str, object]) -> None:
     traffic = broker.replicas.traffic
     _add_counts(found, traffic.total(), False, labels)
     for topic, counts in traffic.topics.items():
         _add_counts(found, counts, True, {**labels, "topic": topic})
 
 
-def _add_counts(found: Families, counts: TopicTraffic, is_topic: bool, labels: dict[str, object]) -> None:
+def _add_counts(found: Families, counts: TopicTraffic, is_topic: bool, labels: Mapping[str, object]) -> None:
     for attribute, name, meaning in _TOPIC_COUNTS:
         if is_topic and attribute in _WITHOUT_TOPIC:
             continue
@@ -56,13 +56,13 @@ def _add_counts(found: Families, counts: TopicTraffic, is_topic: bool, labels: d
         found.gauge(f"kafka_server_brokertopicmetrics_{name}persec", f"{meaning}, as a count", value, **labels)
 
 
-def add_requests(found: Families, counts: RequestCounts, **labels: object) -> None:
+def add_requests(found: Families, counts: RequestCounts, labels: Mapping[str, object]) -> None:
     for api in list(counts.apis.values()):
         if api.total:
             _add_api(found, api, labels)
 
 
-def _add_api(found: Families, api: ApiCounts, labels: dict[str, object]) -> None:
+def _add_api(found: Families, api: ApiCounts, labels: Mapping[str, object]) -> None:
     for version, count in api.by_version.items():
         full = {**labels, "request": api.name, "version": version}
         found.counter("kafka_network_requestmetrics_requests_total", "Requests", count, **full)
@@ -87,7 +87,7 @@ def _add_api(found: Families, api: ApiCounts, labels: dict[str, object]) -> None
     )
 
 
-def add_replicas(found: Families, broker: Broker, **labels: object) -> Iterator[None]:
+def add_replicas(found: Families, broker: Broker, labels: Mapping[str, object]) -> Iterator[None]:
     """Sums over the partitions of a broker, a few of them in each step."""
     sums: Counter[str] = Counter()
     for number, partition in enumerate(list(broker.replicas)):
@@ -120,7 +120,7 @@ def _sum_up(sums: Counter[str], partition: Partition) -> None:
         sums["at"] += len(leadership.isr) == wanted
 
 
-def add_groups(found: Families, broker: Broker, **labels: object) -> None:
+def add_groups(found: Families, broker: Broker, labels: Mapping[str, object]) -> None:
     groups = [group for shard in broker.groups.shards for group in shard.groups.values()]
     states = Counter(group.state_name for group in groups)
     offsets = sum(len(shard.offsets.of_group(group_id)) for shard in broker.groups.shards for group_id in shard.groups)
@@ -132,7 +132,7 @@ def add_groups(found: Families, broker: Broker, **labels: object) -> None:
         found.gauge(f"{manager}numgroups{state.value.lower()}", meaning, states[state.value], **labels)
 
 
-def add_connections(found: Families, broker: Broker, **labels: object) -> None:
+def add_connections(found: Families, broker: Broker, labels: Mapping[str, object]) -> None:
     on_listener = Counter(connection.listener.name for connection in broker.server.connections)
     for listener in broker.server.listeners:
         name, count = listener.name, on_listener[listener.name]
@@ -142,7 +142,7 @@ def add_connections(found: Families, broker: Broker, **labels: object) -> None:
         found.gauge("kafka_server_socketservermetrics_connection_count", "Open connections", count, **confluent)
 
 
-def add_broker(found: Families, broker: Broker, **labels: object) -> None:
+def add_broker(found: Families, broker: Broker, labels: Mapping[str, object]) -> None:
     found.gauge("kafka_server_kafkaserver_brokerstate", "3: it is running", _RUNNING, **labels)
     is_controller = broker.controller.term is not None
     cluster, controller = broker.cluster, "kafka_controller_kafkacontroller_"
@@ -164,7 +164,7 @@ def add_broker(found: Families, broker: Broker, **labels: object) -> None:
     )
 
 
-def add_partition(found: Families, partition: Partition, **labels: object) -> None:
+def add_partition(found: Families, partition: Partition, labels: Mapping[str, object]) -> None:
     """What one replica has; of a leader, also how its followers do."""
     log = partition.log
     full = {**labels, "topic": partition.topic, "partition": partition.index}

@@ -8,6 +8,8 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from barnabas import Barnabas
+
 pytestmark = pytest.mark.slow  # starts a process
 
 _ROOT = Path(__file__).parents[2]
@@ -167,3 +169,18 @@ def test_a_sum_over_labels_and_a_name_that_is_not_there(used):
     assert metrics.value("kafka_topic_partitions", topic="nothing") == 0
     with pytest.raises(KeyError):
         metrics.value("kafka_nonsense")
+
+
+def test_each_of_several_brokers_has_its_own():
+    with Barnabas(brokers=3) as brokers:
+        topic = brokers.create_topic(partitions=3)
+        with KafkaProducer(bootstrap_servers=brokers.bootstrap_servers) as producer:
+            for partition in range(3):
+                producer.send(topic, b"hello", partition=partition).get(60)
+        metrics = brokers.metrics
+    assert metrics.value("kafka_brokers") == 3
+    assert metrics.value("kafka_controller_kafkacontroller_activecontrollercount") == 1
+    led = [metrics.value("kafka_server_replicamanager_leadercount", broker=each) for each in range(3)]
+    assert led == [1, 1, 1]
+    written = "kafka_server_brokertopicmetrics_messagesin_total"
+    assert [metrics.value(written, broker=each, topic=topic) for each in range(3)] == [1, 1, 1]
