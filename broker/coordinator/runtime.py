@@ -39,6 +39,7 @@ log = structlog.get_logger()
 
 _RECORDS_PER_PART: Final = 1000
 _FEW_KEYS: Final = 100
+_FEW_CHARACTERS: Final = 10_000  # in all of them; a hash reads every character, and ids may have 32,767
 _PRODUCER_ERRORS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
 # The partition has moved, or cannot be written here: another broker will coordinate.
 _ELSEWHERE: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR)
@@ -264,9 +265,9 @@ class CoordinatorRuntime(Generic[S]):
         return led.partition.log.high_watermark >= led.partition.log.end_offset
 
     def indexes_of(self, keys: Collection[str] | None) -> Collection[int]:
-        """The shards of these keys; for many keys, and with None, all of them."""
+        """The shards of these keys; for many or long keys, and with None, all of them."""
         count = self._replicas.partition_count(self.topic)
-        if keys is None or len(keys) > _FEW_KEYS or not count:
+        if keys is None or len(keys) > _FEW_KEYS or sum(map(len, keys)) > _FEW_CHARACTERS or not count:
             return list(self._shards)
         return {partition_of(key, count) for key in keys}
 

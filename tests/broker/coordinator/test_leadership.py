@@ -258,3 +258,10 @@ async def test_a_client_does_not_wait_for_replicas_for_ever(broker, slow, clock)
     assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     slow.commit(partition(broker, "c"))
     assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+async def test_where_few_keys_are_is_computed_and_for_many_or_long_ones_it_may_be_anywhere(broker):
+    runtime = loaded(broker)
+    assert list(runtime.indexes_of([KEYS[0]])) == [0]
+    assert set(runtime.indexes_of([KEYS[0]] * 101)) == {0, 1}
+    assert set(runtime.indexes_of([KEYS[0], "x" * 32_767])) == {0, 1}
