@@ -3,7 +3,8 @@
 from collections import deque
 
 from barnabas.protocol.api import ApiKey, request_type
-from tests.fuzz.attacker import _answered
+from barnabas.protocol.frames import framed
+from tests.fuzz.attacker import Boundaries, _answered
 from tests.fuzz.broker import _traceback
 from tests.fuzz.frames import Frame, Frames
 from tests.fuzz.world import WITNESS, World
@@ -47,6 +48,17 @@ def test_which_frame_an_answer_is_to():
     queue = deque([damaged, last])
     assert _answered(queue, 77) is damaged  # its correlation id was damaged, too
     assert _answered(queue, 77) is None
+
+
+def test_a_frame_may_be_read_as_the_rest_of_the_one_before_it():
+    boundaries = Boundaries()
+    assert boundaries.begins_a_frame(framed(b"whole"))
+    assert boundaries.begins_a_frame(framed(b"too short")[:-6])
+    assert not boundaries.begins_a_frame(framed(b"ab"))
+    assert boundaries.begins_a_frame(framed(b"whole")[:2])
+    assert not boundaries.begins_a_frame(framed(b"whole")[2:])
+    assert boundaries.begins_a_frame(framed(b"one") + framed(b"and another"))
+    assert boundaries.begins_a_frame(framed(b"whole"))
 
 
 def test_what_is_a_traceback():
