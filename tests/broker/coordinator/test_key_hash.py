@@ -1,0 +1,32 @@
+"""A coordinator's key goes to the partition that Java's String.hashCode gives it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.broker.coordinator.key_hash import _hash_code, partition_of
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [("", 0), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("\U0001f600", 1772899)],
+)
+def test_what_java_computes(key, code):
+    assert _hash_code(key) == code
+
+
+def test_the_smallest_number_has_no_absolute_value():
+    assert partition_of("polygenelubricants", 50) == 0
+
+
+def one_character_at_a_time(key):
+    code = 0
+    for character in key:
+        code = 31 * code + ord(character)
+    return (code + 2**31) % 2**32 - 2**31
+
+
+@given(st.text(st.characters(max_codepoint=0xFFFF)), st.integers(1, 800))
+def test_long_keys_have_the_same_hash_as_one_character_at_a_time(text, length):
+    key = (text + "x" * 800)[-length:]
+    assert _hash_code(key) == one_character_at_a_time(key)
