@@ -8,7 +8,7 @@ BROKER := $(VENV)/.broker
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo check test lint types wheel try-pure try-native prepare test-compiled fuzz simulate bench conformance clean
+.PHONY: help install run demo check unit test lint types wheel try-pure try-native prepare test-compiled fuzz simulate bench conformance clean
 
 help:  ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,10 @@ run: $(BROKER)  ## start a broker on 127.0.0.1:9092, with its data in ./data
 demo: $(READY)  ## run a pipeline from end to end: a broker, a generator, Spark, and a picture of the result
 	$(BIN)/python examples/pipelines/demo.py
 
-check: lint types  ## lint, types and the quick unit tests, in about a minute
+check: $(READY)  ## lint, types and the quick unit tests, side by side
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit lint types
+
+unit: $(READY)
 	$(BIN)/python -m pytest -q -n auto -m 'not java and not slow' --hypothesis-profile=quick tests/protocol tests/storage tests/broker tests/barnabas
 
 test: $(READY)  ## run the whole test suite on all cores, in about twenty minutes

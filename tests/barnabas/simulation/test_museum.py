@@ -8,6 +8,7 @@ from barnabas.simulation.run import run
 from barnabas.simulation.story import tell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exhibit", EXHIBITS.values(), ids=lambda each: each.name)
 def test_a_mistake_is_found_and_nothing_without_it(exhibit):
     assert exhibit.seed is not None
