@@ -89,9 +89,8 @@ def test_a_right_that_is_taken_away_is_gone_for_connections_that_are_open(broker
     admin = AdminClient(broker.client_settings("confluent", user="admin"))
     broker.create_topic("revoked")
     right = ("User:alice", "*", AclOperation.WRITE, AclPermissionType.ALLOW)
-    (created,) = admin.create_acls(
-        [AclBinding(ResourceType.TOPIC, "revoked", ResourcePatternType.LITERAL, *right)]
-    ).values()
+    binding = AclBinding(ResourceType.TOPIC, "revoked", ResourcePatternType.LITERAL, *right)
+    (created,) = admin.create_acls([binding]).values()
     created.result(60)
     own, errors = producer(broker, "alice"), []
 

@@ -1,4 +1,4 @@
-"""What `barnabas certs init` prints is used word for word, by the broker and by each library; only the port is another."""
+"""What `barnabas certs init` prints works word for word, for the broker and for each library. Only the port differs."""
 
 import ast
 import subprocess

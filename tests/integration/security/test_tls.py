@@ -33,7 +33,11 @@ def broker(files, tmp_path_factory):
         yield process
 
 
-def test_kafka_python(broker, files, topic="kafka-python"):
+def test_kafka_python(broker, files):
+    kafka_python_produces_and_consumes(broker, files, "kafka-python")
+
+
+def kafka_python_produces_and_consumes(broker, files, topic):
     settings = {
         "bootstrap_servers": broker.bootstrap,
         "security_protocol": "SSL",
@@ -153,7 +157,7 @@ def test_ten_thousand_half_open_handshakes_are_in_nobodys_way(broker, files):
             sock = half_open.enter_context(socket.create_connection(("127.0.0.1", broker.port), 60))
             sock.sendall(hello)
         before = broker.log.count("connection closed")
-        test_kafka_python(broker, files, "during-half-open-handshakes")
+        kafka_python_produces_and_consumes(broker, files, "during-half-open-handshakes")
         assert broker.log.count("connection closed") == before  # all of them were open meanwhile
 
 
