@@ -39,11 +39,8 @@ def main(quick: bool = False) -> None:
         started = {}
         for name, settings in ((NOTHING, {}), ("no authorizer again", {}), (WITH_RULES, AUTHORIZER)):
             folder = brokers.enter_context(tempfile.TemporaryDirectory(prefix="access-"))
-            if settings:
-                _prepare(folder)
+            _prepare(folder, settings)
             started[name] = brokers.enter_context(BrokerProcess(folder, settings=settings))
-            if not settings:
-                create_topic(started[name])
         print(f"an authorizer with {RULES} rules; {CONNECTIONS} connections x {IN_FLIGHT} requests in flight")
         for title, request in _requests().items():
             _compare(started, title, request, rounds=20 if quick else 60)
@@ -102,12 +99,14 @@ def _cpu_seconds(broker: BrokerProcess) -> float:
     return int(Path(f"/proc/{broker.process.pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def _prepare(folder: str) -> None:
+def _prepare(folder: str, settings: dict[str, str]) -> None:
     """Make the topic and the rules, as a super user, which the client is not afterwards."""
-    with BrokerProcess(folder, settings=AUTHORIZER | {"super.users": USER}) as broker:
+    as_super_user = {**settings, "super.users": USER} if settings else {}
+    with BrokerProcess(folder, settings=as_super_user) as broker:
         create_topic(broker)
-        with Wire("127.0.0.1", broker.port) as wire:
-            wire.ask(ApiKey.CREATE_ACLS, create_acls(*_rules()), 3)
+        if settings:
+            with Wire("127.0.0.1", broker.port) as wire:
+                wire.ask(ApiKey.CREATE_ACLS, create_acls(*_rules()), 3)
 
 
 def _rules() -> list[Rule]:
