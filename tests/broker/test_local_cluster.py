@@ -1,6 +1,8 @@
 """Brokers of one process: killed, stopped, started again, cut off and healed."""
 
 import asyncio
+import gc
+import os
 from contextlib import asynccontextmanager
 
 import pytest
@@ -175,6 +177,30 @@ async def test_one_that_was_killed_comes_back_to_its_address_and_catches_up(clus
     assert cluster.nodes[former].broker.server.listeners[0].port == address
     await until(in_sync(cluster, 0, 1, 2))
     assert end_offsets(cluster) == [2, 2, 2]
+
+
+async def test_those_that_died_leave_nothing_behind(cluster):
+    async def each_dies_once():
+        for broker_id in IDS:
+            await written(cluster, b"a")
+            await cluster.kill_node(broker_id)
+            await until(lambda: cluster.controller is not None)
+            await cluster.start_node(broker_id)
+            await until(in_sync(cluster, 0, 1, 2))
+
+    def open_files():
+        return len(os.listdir("/dev/fd"))
+
+    await create_topic(cluster)
+    await each_dies_once()
+    before = open_files()
+    for _ in range(3):
+        await each_dies_once()
+    await until(lambda: open_files() <= before)
+    gc.collect()
+    configs = [node.config for node in cluster.nodes.values()]
+    brokers = [each for each in gc.get_objects() if type(each) is Broker and each.config in configs]
+    assert sorted(each.config.node_id for each in brokers) == IDS
 
 
 async def test_nobody_else_gets_the_port_of_one_that_is_not_running(cluster):
