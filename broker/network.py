@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Protocol
+from typing import Any, Protocol
 
 from barnabas.broker.server.addresses import host_and_port
 from barnabas.broker.server.tls_socket import Socket
@@ -26,12 +26,20 @@ class Network:
         self._loop = loop
 
     async def connect(self, host: str, port: int) -> socket.socket:
-        """A connected non-blocking socket. OSError if nobody answers there."""
+        """A connected non-blocking socket. OSError if nobody answers there, at any of the addresses that a name has."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # a name, which somebody has to be asked for
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = found[0]
+        *others, last = found
+        for each in others:
+            try:
+                return await self._connect_to(*each)
+            except OSError:  # a name may stand for ::1 and 127.0.0.1, and a broker listen at one of them
+                continue
+        return await self._connect_to(*last)
+
+    async def _connect_to(self, family: int, kind: int, protocol: int, _: str, address: Any) -> socket.socket:
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setblocking(False)

@@ -18,8 +18,10 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartitionResponse
+from tests.support import certificates
 from tests.support.apache_kafka import LONG_LIVED, ApacheKafka, knows_a_broker
 from tests.support.broker_process import BrokerProcess
+from tests.support.ports import HeldPort
 
 KAFKA: Final = "Apache Kafka"
 BARNABAS: Final = "Barnabas"
@@ -31,6 +33,7 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
 
     name: str
     port: int
+    tls_port: int
     seconds_to_ready: float  # from process start to a response that names a broker
 
     def __init__(self) -> None:
@@ -44,6 +47,9 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._stack = stack
+            self._certificates = certificates.Files(
+                Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="certificates-")))
+            )
             self.process = psutil.Process(self.start())
             self._stack = stack.pop_all()
         return self
@@ -54,6 +60,15 @@ class Contestant(AbstractContextManager["Contestant"], ABC):
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def tls_bootstrap(self) -> str:
+        return f"127.0.0.1:{self.tls_port}"
+
+    @property
+    def tls(self) -> dict[str, str]:
+        """The settings of librdkafka for the listener with TLS."""
+        return {"security.protocol": "SSL", "ssl.ca.location": str(self._certificates.ca)}
 
     def resident_bytes(self) -> int:
         return int(self.process.memory_info().rss)
@@ -97,7 +112,9 @@ class Kafka(Contestant):
     name = KAFKA
 
     def start(self) -> int:
-        kafka = self._stack.enter_context(ApacheKafka(jvm_options=LONG_LIVED))
+        kafka = ApacheKafka(self._certificates.server_settings, jvm_options=LONG_LIVED)
+        self.tls_port = kafka.add_listener("SSL")
+        self._stack.enter_context(kafka)
         self.port = kafka.port
         self.seconds_to_ready = kafka.start_seconds or 0.0
         return kafka.pid
@@ -109,7 +126,11 @@ class Barnabas(Contestant):
     def start(self) -> int:
         data = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="barnabas-"))
         began = time.monotonic()
-        broker = self._stack.enter_context(BrokerProcess(Path(data)))
+        ports = HeldPort(), HeldPort()
+        self.tls_port = ports[1].number
+        listeners = f"PLAINTEXT://127.0.0.1:{ports[0].number},SSL://127.0.0.1:{self.tls_port}"
+        settings = {"listeners": listeners, **self._certificates.server_settings}
+        broker = self._stack.enter_context(BrokerProcess(Path(data), settings=settings))
         self.port = broker.port
         if not knows_a_broker(self.port):
             raise RuntimeError(f"the broker says that it is ready but does not respond:\n{broker.log}")

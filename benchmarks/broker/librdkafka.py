@@ -76,7 +76,15 @@ class Moved(NamedTuple):
     client_busy: float
 
 
-def produce(bootstrap: str, topic: str, size: int, count: int, compression: str = "none", partitions: int = 1) -> Moved:
+def produce(
+    bootstrap: str,
+    topic: str,
+    size: int,
+    count: int,
+    compression: str = "none",
+    partitions: int = 1,
+    security: Mapping[str, str] | None = None,
+) -> Moved:
     """Write one message to each partition and then `count` more, which is rounded down to whole thousands."""
     settings = {
         "bootstrap.servers": bootstrap,
@@ -84,6 +92,7 @@ def produce(bootstrap: str, topic: str, size: int, count: int, compression: str 
         "compression.type": compression,
         "queue.buffering.max.messages": str(count + partitions),
         "queue.buffering.max.kbytes": str(2**31 // 1024 - 1),
+        **(security or {}),
     }
     rounds = count // AT_ONCE
     payloads = [ctypes.create_string_buffer(value, size) for value in values(size, AT_ONCE)]
@@ -101,9 +110,12 @@ def produce(bootstrap: str, topic: str, size: int, count: int, compression: str 
     return Moved(rounds * AT_ONCE / elapsed, rounds * AT_ONCE + partitions, busy)
 
 
-def consume(bootstrap: str, topic: str, count: int) -> Moved:
+def consume(bootstrap: str, topic: str, count: int, security: Mapping[str, str] | None = None) -> Moved:
     """Read the first message and then at least `count` more. The topic must have that many."""
-    with _client(_CONSUMER, {"bootstrap.servers": bootstrap}) as consumer, _topic(consumer, topic) as source:
+    with (
+        _client(_CONSUMER, {"bootstrap.servers": bootstrap, **(security or {})}) as consumer,
+        _topic(consumer, topic) as source,
+    ):
         if _consume_start(source, _FIRST_PARTITION, 0):
             raise LibrdkafkaError("the consumer did not start")
         batch = (POINTER(_Message) * AT_ONCE)()

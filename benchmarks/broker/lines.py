@@ -34,6 +34,8 @@ LINES: Final = [
     Line("produce_1024", "librdkafka produce, 1 KiB, acks=all", "msg/s", HIGHER, 1.8),
     Line("produce_1024_lz4", "librdkafka produce, 1 KiB, acks=all, lz4", "msg/s", HIGHER, 1.8),
     Line("consume_1024", "librdkafka consume, 1 KiB", "msg/s", HIGHER, 1.0),
+    Line("produce_1024_tls", "librdkafka produce, 1 KiB, acks=all, TLS", "msg/s", HIGHER, 1.0),
+    Line("consume_1024_tls", "librdkafka consume, 1 KiB, TLS", "msg/s", HIGHER, 1.0),
     Line("java_produce", "Java producer-perf, 1 KiB, acks=all", "msg/s", HIGHER),
     Line("java_consume", "Java consumer-perf, 1 KiB", "msg/s", HIGHER),
     Line("one_p50", "1 connection, 1 small Produce at a time, p50", "us", LOWER, 0.6),
@@ -55,6 +57,8 @@ LINES: Final = [
     Line("latency_p99", "end to end at 1,000 msg/s, p99", "us", LOWER),
     Line("cpu_produce", "broker's CPU, librdkafka produce 1 KiB", "s/GB", LOWER, 0.3),
     Line("cpu_consume", "broker's CPU, librdkafka consume 1 KiB", "s/GB", LOWER, 0.3),
+    Line("cpu_produce_tls", "broker's CPU, librdkafka produce 1 KiB, TLS", "s/GB", LOWER),
+    Line("cpu_consume_tls", "broker's CPU, librdkafka consume 1 KiB, TLS", "s/GB", LOWER),
     Line("cpu_fetch_1", "broker's CPU, raw Fetch, 1 connection", "s/GB", LOWER, 0.3),
     Line("memory", "memory after the load", "MB", LOWER, 0.1),
     Line("ready", "time to ready", "s", LOWER, 0.1),
@@ -181,6 +185,24 @@ def librdkafka_1024(broker: Contestant, topic: str, scale: Scale) -> Measured:
         "cpu_consume": cpu_consume.seconds / gigabytes,
     }
     return Measured(figures, {"produce_1024": written.client_busy, "consume_1024": read.client_busy})
+
+
+def librdkafka_1024_tls(broker: Contestant, topic: str, scale: Scale) -> Measured:
+    """The same over TLS, with certificates of the same kind, and no certificates of clients."""
+    count = scale.messages_1024
+    with cpu_of(broker.process) as cpu_produce:
+        written = librdkafka.produce(broker.tls_bootstrap, topic, 1024, count, security=broker.tls)
+    check_end_offset(broker, topic, written.messages)
+    with cpu_of(broker.process) as cpu_consume:
+        read = librdkafka.consume(broker.tls_bootstrap, topic, count, security=broker.tls)
+    gigabytes = count * 1024 / GB
+    figures = {
+        "produce_1024_tls": written.per_second,
+        "consume_1024_tls": read.per_second,
+        "cpu_produce_tls": cpu_produce.seconds / gigabytes,
+        "cpu_consume_tls": cpu_consume.seconds / gigabytes,
+    }
+    return Measured(figures, {"produce_1024_tls": written.client_busy, "consume_1024_tls": read.client_busy})
 
 
 def librdkafka_1024_lz4(broker: Contestant, topic: str, scale: Scale) -> Measured:
@@ -323,6 +345,7 @@ WORKS: Final = [
     Work("librdkafka 100 B lz4", librdkafka_100_lz4),
     Work("librdkafka 1 KiB", librdkafka_1024),
     Work("librdkafka 1 KiB lz4", librdkafka_1024_lz4),
+    Work("librdkafka 1 KiB TLS", librdkafka_1024_tls),
     Work("Java producer-perf", java_produce),
     Work("Java consumer-perf", java_consume, needs=GROUPS),
     Work("one at a time", one_at_a_time, bare_one_at_a_time),

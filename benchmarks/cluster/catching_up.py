@@ -1,10 +1,13 @@
-"""How fast a follower that was away gets what it missed."""
+"""How fast a follower that was away gets what it missed, and how fast this machine writes as much to a new file."""
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+import psutil
 
 from benchmarks.broker import librdkafka
 from benchmarks.cluster.contestants import AroundZooKeeper
@@ -12,9 +15,15 @@ from benchmarks.cluster.contestants import AroundZooKeeper
 _LOOK_AGAIN: Final = 0.005
 _TIMEOUT: Final = 300.0
 MESSAGE_BYTES: Final = 1024
+_WRITTEN_AT_ONCE: Final = 1024 * 1024  # what a follower fetches and writes of a partition
 
 
-def bytes_per_second(brokers: AroundZooKeeper, topic: str, partitions: int, size: int) -> float:
+class CaughtUp(NamedTuple):
+    bytes_per_second: float
+    cpu_per_byte: float  # seconds that the follower was busy
+
+
+def catch_up(brokers: AroundZooKeeper, topic: str, partitions: int, size: int) -> CaughtUp:
     """Stop a broker, write `size` bytes, start it again. How fast its files grow, from the first byte to the last."""
     follower = max(each for each in brokers.ports if each != brokers.controller())
     node = brokers.node(follower)
@@ -23,21 +32,34 @@ def bytes_per_second(brokers: AroundZooKeeper, topic: str, partitions: int, size
     librdkafka.produce(brokers.bootstrap, topic, MESSAGE_BYTES, size // MESSAGE_BYTES, partitions=partitions)
     whole = max(_size(each.data, topic) for each in brokers.cluster.brokers)
     node.launch()
+    process = psutil.Process(node.pid)
     began = None
     deadline = time.monotonic() + _TIMEOUT
     while True:
         now, have = time.monotonic(), _size(node.data, topic)
         if began is None and have > before:
-            began, first = now, have
+            began, first, began_cpu = now, have, process.cpu_times()
         if have >= whole:
             break
         if now > deadline:
             raise TimeoutError(f"{brokers.name}: the follower has {have} bytes of {whole}")
         time.sleep(_LOOK_AGAIN)  # files tell nobody that they grow
+    cpu = process.cpu_times()
     node.await_ready()
     brokers.await_whole()
     assert began is not None
-    return (whole - first) / (now - began)
+    busy = cpu.user + cpu.system - began_cpu.user - began_cpu.system
+    return CaughtUp((whole - first) / (now - began), busy / (whole - first))
+
+
+def bytes_per_second_to_a_new_file(size: int) -> float:
+    """What the system takes for the pages and the copies: no follower is faster than that."""
+    part = memoryview(bytes(_WRITTEN_AT_ONCE))
+    with tempfile.TemporaryFile(buffering=0) as file:
+        began = time.monotonic()
+        for _ in range(size // _WRITTEN_AT_ONCE):
+            file.write(part)
+        return size / (time.monotonic() - began)
 
 
 def _size(data: Path, topic: str) -> int:

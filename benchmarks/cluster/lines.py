@@ -27,6 +27,7 @@ LINES: Final = [
     Line("leader_dies", "kill -9 of a leader, to the next acknowledged record", "s", LOWER, 0.7),
     Line("controller_dies", "kill -9 of the controller, 1,000 partitions", "s", LOWER, 0.7),
     Line("catch_up", "a follower that was away catches up", "MB/s", HIGHER, 500, own=True),
+    Line("cpu_catch_up", "the follower's CPU meanwhile", "s/GB", LOWER),
     Line("ready", "time until all three are ready", "s", LOWER),
 ]
 """Three processes around ZooKeeper, of either make."""
@@ -78,6 +79,7 @@ class Fault:
     against: Callable[[AroundZooKeeper, str, Scale], Measured]
     partitions: int
     times: Callable[[Scale], int]
+    bare: Callable[[Scale], Measured] | None = None  # what the machine reaches without a broker
 
 
 def librdkafka_1024(brokers: Brokers, topic: str, scale: Scale) -> Measured:
@@ -121,13 +123,17 @@ def controller_dies(brokers: AroundZooKeeper, topic: str, scale: Scale) -> Measu
 
 
 def catch_up(brokers: AroundZooKeeper, topic: str, scale: Scale) -> Measured:
-    rate = catching_up.bytes_per_second(brokers, topic, PARTITIONS, scale.catch_up_bytes)
-    return Measured({"catch_up": rate / MEGABYTE})
+    done = catching_up.catch_up(brokers, topic, PARTITIONS, scale.catch_up_bytes)
+    return Measured({"catch_up": done.bytes_per_second / MEGABYTE, "cpu_catch_up": done.cpu_per_byte * GB})
+
+
+def new_file(scale: Scale) -> Measured:
+    return Measured({"catch_up": catching_up.bytes_per_second_to_a_new_file(scale.catch_up_bytes) / MEGABYTE})
 
 
 WORKS: Final = [Work("librdkafka 1 KiB", librdkafka_1024, PARTITIONS), Work("end to end", latency)]
 FAULTS: Final = [
-    Fault("catch up", catch_up, PARTITIONS, lambda scale: 1),
+    Fault("catch up", catch_up, PARTITIONS, lambda scale: 1, new_file),
     Fault("leader dies", leader_dies, PARTITIONS, lambda scale: scale.failovers),
     Fault("controller dies", controller_dies, MANY_PARTITIONS, lambda scale: max(1, scale.failovers // 2)),
 ]

@@ -13,10 +13,10 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from typing import Final
 
 from benchmarks.broker import machine, report
 from benchmarks.broker.comparison import Figures, Row, compare
+from benchmarks.broker.contestants import BARE
 from benchmarks.broker.lines import Measured
 from benchmarks.broker.run import RESULTS, TOO_BUSY, allow_open_files, say
 from benchmarks.cluster import lines
@@ -33,8 +33,6 @@ from benchmarks.cluster.contestants import (
 )
 from benchmarks.cluster.lines import FAULTS, IN_ONE_LINES, LINES, WORKS, Fault, Scale, Work, new_name
 from tests.support.zookeeper import KAFKA_VERSION, unavailable
-
-_NO_BARE_LOOP: Final = ""
 
 
 def main(quick: bool = False, only: Sequence[str] = ()) -> None:
@@ -105,7 +103,7 @@ class Run:
                 brokers.create_topic(topic, work.partitions)
                 measured = work.against(brokers, topic, self.scale)
                 brokers.delete_topic(topic)
-                self._note("warm-up" if number < 1 else f"round {number}", work.name, brokers, measured)
+                self._note("warm-up" if number < 1 else f"round {number}", work.name, brokers.name, measured)
         self.rounds = number
 
     def _run_fault(self, fault: Fault, everyone: Sequence[AroundZooKeeper]) -> None:
@@ -115,24 +113,26 @@ class Run:
                 brokers.create_topic(topic, fault.partitions)
                 measured = fault.against(brokers, topic, self.scale)
                 brokers.delete_topic(topic)
-                self._note(f"round {number}", fault.name, brokers, measured)
+                self._note(f"round {number}", fault.name, brokers.name, measured)
+            if fault.bare is not None:
+                self._note(f"round {number}", fault.name, BARE, fault.bare(self.scale))
 
-    def _note(self, when: str, work: str, brokers: Brokers, measured: Measured) -> None:
+    def _note(self, when: str, work: str, contestant: str, measured: Measured) -> None:
         shown = ", ".join(f"{key} {report.number(value)}" for key, value in measured.figures.items())
-        say(f"{when}: {work}: {brokers.name}: {shown}")
+        say(f"{when}: {work}: {contestant}: {shown}")
         if when != "warm-up":
-            self.figures.add(brokers.name, measured.figures)
-            self.figures.add_client_busy(brokers.name, measured.client_busy)
+            self.figures.add(contestant, measured.figures)
+            self.figures.add_client_busy(contestant, measured.client_busy)
 
     # --- what came out ---
 
     @property
     def rows(self) -> list[Row]:
-        return compare(LINES, self.figures, ours=BARNABAS, theirs=KAFKA, bare=_NO_BARE_LOOP)
+        return compare(LINES, self.figures, ours=BARNABAS, theirs=KAFKA, bare=BARE)
 
     @property
     def rows_in_one(self) -> list[Row]:
-        return compare(IN_ONE_LINES, self.figures, ours=IN_ONE, theirs=KAFKA, bare=_NO_BARE_LOOP)
+        return compare(IN_ONE_LINES, self.figures, ours=IN_ONE, theirs=KAFKA, bare=BARE)
 
     def text(self) -> str:
         heading = report.Report(self.rows, self.facts, self.rounds, [], self.scale.warm_ups).heading()
@@ -150,7 +150,8 @@ class Run:
                 report.table(self.rows_in_one),
                 "",
                 "A ratio is Barnabas's figure divided by Apache Kafka's, taken within each round: the median, and the "
-                "spread. Memory and CPU are sums over the brokers; ZooKeeper is not among them.",
+                "spread. Memory and CPU are sums over the brokers; ZooKeeper is not among them. The bare loop only "
+                "writes as much as the follower to a new file.",
                 *self.notes,
             ]
         )

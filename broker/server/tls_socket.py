@@ -18,6 +18,15 @@ _CIPHERTEXT: Final = memoryview(bytearray(256 * 1024))
 # How much plaintext is encrypted at once.
 _MOST_AT_ONCE: Final = 1024 * 1024
 _NOTHING: Final = memoryview(b"")
+# Alerts by which somebody refuses the certificate of this broker, as OpenSSL names them.
+_OURS_IS_REFUSED: Final = {
+    "SSLV3_ALERT_BAD_CERTIFICATE": "bad certificate",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "unsupported certificate",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "certificate revoked",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "certificate expired",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "certificate unknown",
+    "TLSV1_ALERT_UNKNOWN_CA": "unknown authority",
+}
 
 
 class Socket(Protocol):
@@ -157,4 +166,6 @@ def reason_of(error: ssl.SSLError) -> str:
     """What OpenSSL says, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not accepted: {error.verify_message}"
+    if error.reason in _OURS_IS_REFUSED:
+        return f"the other side does not accept the certificate of this broker: {_OURS_IS_REFUSED[error.reason]}"
     return f"TLS failed: {(error.reason or str(error)).lower().replace('_', ' ')}"

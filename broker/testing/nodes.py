@@ -104,6 +104,15 @@ class _NodeRoutes:
         if former is not None:
             chosen.controller.replace(former.config.node_id)
         await until(lambda: self._cluster.controller is chosen, f"broker {chosen.config.node_id} was not elected")
+        # A client that asked one that has not heard of it might believe in the former controller for minutes.
+        await until(
+            lambda: all(
+                broker.cluster.controller_id == chosen.config.node_id
+                for broker in self._cluster.brokers
+                if not self._cluster.node(broker.config.node_id).is_isolated
+            ),
+            f"not every broker has heard of the new controller, broker {chosen.config.node_id}",
+        )
 
     async def move_leader(self, call: Call) -> Any:
         """Let one of a partition's in-sync replicas lead it."""

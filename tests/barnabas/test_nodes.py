@@ -5,6 +5,9 @@ import socket
 import pytest
 
 from barnabas import Barnabas, BarnabasError, ControlFailed
+from barnabas.client.requests.lookup import metadata
+from barnabas.client.wire import Wire
+from barnabas.protocol.api import ApiKey
 from tests.integration.clients.interface import wait_until
 
 
@@ -120,6 +123,12 @@ def test_a_leader_is_moved_to_a_replica_that_is_in_sync(cluster):
         cluster.move_leader("no-such-topic", 0, to=other)
 
 
+def controller_as_told_by(node):
+    host, port = node.address.split(":")
+    with Wire(host, int(port)) as wire:
+        return wire.ask(ApiKey.METADATA, metadata([]), 9).controller_id
+
+
 def test_the_controller_is_changed(cluster):
     former = cluster.nodes.controller
     assert former.is_controller
@@ -128,6 +137,9 @@ def test_the_controller_is_changed(cluster):
     assert cluster.nodes.controller.id == found
     assert cluster.change_controller(to=former.id) == former.id
     assert cluster.change_controller(to=former.id) == former.id
+    for wanted in [*cluster.nodes] * 5:
+        cluster.change_controller(to=wanted)
+        assert [controller_as_told_by(node) for node in cluster.nodes.values()] == [wanted] * 3
     with pytest.raises(ControlFailed, match="there is no broker 9"):
         cluster.change_controller(to=9)
 

@@ -1,8 +1,9 @@
 """Brokers of one process: killed, stopped, started again, cut off and healed."""
 
 import asyncio
+import gc
+import os
 from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 
@@ -30,12 +31,24 @@ from tests.support.running_broker import running
 IDS = [0, 1, 2]
 
 
+class WrongClock:
+    """A clock whose wall time is wrong by some hours."""
+
+    def __init__(self, clock, hours):
+        self.monotonic, self.call_later = clock.monotonic, clock.call_later
+        self.now_ms = lambda: clock.now_ms() + hours * 3_600_000
+
+
 @asynccontextmanager
-async def cluster_of_three(folder, *settings):
+async def cluster_of_three(folder, *settings, hours_ahead=(0, 0, 0)):
     loop = asyncio.get_running_loop()
     clock = MovableClock(loop)
     configs = configs_for(3, None, [f"log.dirs={folder}", *settings], ["PLAINTEXT://127.0.0.1:0"] * 3)
-    make_broker = partial(Broker, clock=clock, loop=loop, server_clock=SystemClock(loop))
+
+    def make_broker(config, *parts):
+        own = WrongClock(clock, hours_ahead[config.node_id])
+        return Broker(config, *parts, clock=own, loop=loop, server_clock=SystemClock(loop))
+
     cluster = LocalCluster(configs, make_broker, clock, loop, durable=False)
     await cluster.start()
     try:
@@ -166,6 +179,30 @@ async def test_one_that_was_killed_comes_back_to_its_address_and_catches_up(clus
     assert end_offsets(cluster) == [2, 2, 2]
 
 
+async def test_those_that_died_leave_nothing_behind(cluster):
+    async def each_dies_once():
+        for broker_id in IDS:
+            await written(cluster, b"a")
+            await cluster.kill_node(broker_id)
+            await until(lambda: cluster.controller is not None)
+            await cluster.start_node(broker_id)
+            await until(in_sync(cluster, 0, 1, 2))
+
+    def open_files():
+        return len(os.listdir("/dev/fd"))
+
+    await create_topic(cluster)
+    await each_dies_once()
+    before = open_files()
+    for _ in range(3):
+        await each_dies_once()
+    await until(lambda: open_files() <= before)
+    gc.collect()
+    configs = [node.config for node in cluster.nodes.values()]
+    brokers = [each for each in gc.get_objects() if type(each) is Broker and each.config in configs]
+    assert sorted(each.config.node_id for each in brokers) == IDS
+
+
 async def test_nobody_else_gets_the_port_of_one_that_is_not_running(cluster):
     host, port = "127.0.0.1", cluster.nodes[2].broker.server.listeners[0].port
     await cluster.kill_node(2)
@@ -196,6 +233,49 @@ async def test_all_can_be_killed_and_the_last_one_to_go_has_everything(cluster):
     await known_everywhere(cluster, "t")
     await until(in_sync(cluster, 0, 1, 2))
     assert end_offsets(cluster) == [1, 1, 1]
+
+
+async def test_what_is_left_of_a_cluster_serves_what_it_has_and_acknowledges_nothing_that_it_alone_has(tmp_path):
+    async with cluster_of_three(tmp_path, "min.insync.replicas=2") as cluster:
+        await create_topic(cluster)
+        await written(cluster, b"a")
+        last = partition_of(cluster).leader_id
+        for broker_id in IDS:
+            if broker_id != last:
+                await cluster.kill_node(broker_id)
+        await until(lambda: cluster.controller and in_sync(cluster, last)())
+        assert await write(cluster, b"nobody else has it", last) == (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
+        assert await write(cluster, b"b", last, acks=1) == (ErrorCode.NONE, 1)
+        async with connected(cluster.nodes[last].broker.server) as client:
+            answer = await client.ask(ApiKey.FETCH, fetch(("t", 0, 0)), version=12)
+            assert answer.responses[0].partitions[0].records
+        (refused,) = await term_of(cluster).create_topics([NewTopic("new", 1, 3)])
+        assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+        for broker_id in IDS:
+            if broker_id != last:
+                await cluster.start_node(broker_id)
+        await until(in_sync(cluster, 0, 1, 2))
+        assert await written(cluster, b"c") == 2
+        assert end_offsets(cluster) == [3, 3, 3]
+
+
+async def test_clocks_may_differ(tmp_path):
+    """Nothing that brokers agree on rests on what time it is."""
+    async with cluster_of_three(tmp_path, hours_ahead=(0, 12, -12)) as cluster:
+        await create_topic(cluster, partitions=3)  # each broker leads one
+        await written(cluster, b"a")
+        await advance(cluster, 60)  # for longer than a follower may be behind, or a session be silent
+        assert registered(cluster) == {0, 1, 2}
+        for index in range(3):
+            assert set(partition_of(cluster, index=index).isr_nodes) == {0, 1, 2}
+        for offset in (1, 2):
+            former = partition_of(cluster).leader_id
+            await cluster.kill_node(former)
+            await until(lambda gone=former: cluster.controller and partition_of(cluster).leader_id not in (gone, -1))
+            assert await written(cluster, b"b") == offset
+            await cluster.start_node(former)
+            await until(in_sync(cluster, 0, 1, 2))
+        assert end_offsets(cluster) == [3, 3, 3]
 
 
 async def test_what_does_not_fit_is_refused(cluster):

@@ -24,10 +24,11 @@ class BrokerProcess:
             HeldPort() if port == 0 else None
         )  # for when it is started again, on the port that its clients know
         port = self._held.number if self._held else port
+        settings = settings or {}
         self.arguments = [
-            *("--listen", f"127.0.0.1:{port}"),
+            *(() if "listeners" in settings else ("--listen", f"127.0.0.1:{port}")),
             *("--data", str(data)),
-            *(f"--config={name}={value}" for name, value in (settings or {}).items()),
+            *(f"--config={name}={value}" for name, value in settings.items()),
             *arguments,
         ]
         self.process: subprocess.Popen[str]

@@ -98,7 +98,7 @@ _JAVA_SECURITY = """
     sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwt.retriever.class
-    sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
+    sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
     security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.engine.factory.class
     ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation
     ssl.trustmanager.algorithm

@@ -46,6 +46,10 @@ class SecuritySettings:
     sasl_oauthbearer_scope_claim_name = string("scope", "The claim of a token that has its scope.")
     sasl_oauthbearer_sub_claim_name = string("sub", "The claim of a token that becomes the user's name.")
 
+    sasl_oauthbearer_token_endpoint_url = string(
+        None, "Where the token is by which brokers log in to each other: a file:// URL."
+    )
+
     ssl_client_auth = string(
         "none",
         "Whether clients must, may or need not show a certificate.",

@@ -2,7 +2,15 @@
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from barnabas import Barnabas, BarnabasError
 from tests.support.apache_kafka import run_tool
@@ -75,6 +83,30 @@ def test_topics_that_one_may_not_see(broker):
     assert seen("alice") == {"orders"}
     assert seen("bob") == {"orders"}
     assert {"orders", "payments"} <= seen("admin")
+
+
+def test_a_right_that_is_taken_away_is_gone_for_connections_that_are_open(broker):
+    admin = AdminClient(broker.client_settings("confluent", user="admin"))
+    broker.create_topic("revoked")
+    right = ("User:alice", "*", AclOperation.WRITE, AclPermissionType.ALLOW)
+    binding = AclBinding(ResourceType.TOPIC, "revoked", ResourcePatternType.LITERAL, *right)
+    (created,) = admin.create_acls([binding]).values()
+    created.result(60)
+    own, errors = producer(broker, "alice"), []
+
+    def produced_again():
+        own.produce("revoked", b"value", on_delivery=lambda error, _: errors.append(error and error.code()))
+        assert own.flush(60) == 0
+        return errors[-1]
+
+    while produced_again() is not None:  # the leader may hear of the rule a moment later
+        pass
+    chosen = AclBindingFilter(ResourceType.TOPIC, "revoked", ResourcePatternType.LITERAL, *right)
+    (deleted,) = admin.delete_acls([chosen]).values()
+    assert len(deleted.result(60)) == 1
+    while produced_again() is None:
+        pass
+    assert errors[-1] == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_transactions_need_a_transactional_id(broker):

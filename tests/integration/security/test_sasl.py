@@ -176,11 +176,17 @@ def test_users_are_described_and_deleted(broker, files):
     assert [(each.mechanism, each.iterations) for each in described.scram_credential_infos] == [
         (ScramMechanism.SCRAM_SHA_256, 5000)
     ]
+    bob = confluent(broker, files, "SCRAM-SHA-256", "bob", "x")
+    assert AdminClient(bob).list_topics(timeout=60).brokers
     deletion = UserScramCredentialDeletion("bob", ScramMechanism.SCRAM_SHA_256)
     for future in admin.alter_user_scram_credentials([deletion]).values():
         future.result(60)
     with pytest.raises(Exception, match="does not exist"):
         admin.describe_user_scram_credentials(["bob"])["bob"].result(60)
+    failures = []
+    revoked = AdminClient({**bob, "error_cb": failures.append})
+    while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
+        revoked.poll(60)
 
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])

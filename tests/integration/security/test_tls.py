@@ -1,6 +1,9 @@
 """Stock clients over TLS, with and without certificates of their own; brokers among each other; wrong doors."""
 
+import resource
+import socket
 import ssl
+from contextlib import ExitStack
 
 import kafka
 import pytest
@@ -31,6 +34,10 @@ def broker(files, tmp_path_factory):
 
 
 def test_kafka_python(broker, files):
+    kafka_python_produces_and_consumes(broker, files, "kafka-python")
+
+
+def kafka_python_produces_and_consumes(broker, files, topic):
     settings = {
         "bootstrap_servers": broker.bootstrap,
         "security_protocol": "SSL",
@@ -39,10 +46,10 @@ def test_kafka_python(broker, files):
     }
     producer = kafka.KafkaProducer(**settings)
     for record in RECORDS:
-        producer.send("kafka-python", record)
+        producer.send(topic, record)
     producer.flush(60)
     producer.close()
-    consumer = kafka.KafkaConsumer("kafka-python", **settings, auto_offset_reset="earliest", consumer_timeout_ms=60_000)
+    consumer = kafka.KafkaConsumer(topic, **settings, auto_offset_reset="earliest", consumer_timeout_ms=60_000)
     assert [next(consumer).value for _ in RECORDS] == RECORDS
     consumer.close()
 
@@ -138,6 +145,20 @@ def test_a_tls_client_at_a_plaintext_port_is_told_in_the_log(tmp_path, files):
             client.poll(60)
         told = "it looks like TLS, and this listener speaks plaintext"
         wait_until(lambda: told in plaintext.log, "the failure in the log")
+
+
+def test_ten_thousand_half_open_handshakes_are_in_nobodys_way(broker, files):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 10_500 if hard == resource.RLIM_INFINITY else min(10_500, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    hello = b"\x16\x03\x01\x02\x00\x01\x00"
+    with ExitStack() as half_open:
+        for _ in range(wanted - 500):
+            sock = half_open.enter_context(socket.create_connection(("127.0.0.1", broker.port), 60))
+            sock.sendall(hello)
+        before = broker.log.count("connection closed")
+        kafka_python_produces_and_consumes(broker, files, "during-half-open-handshakes")
+        assert broker.log.count("connection closed") == before  # all of them were open meanwhile
 
 
 def test_three_brokers_that_speak_tls_with_each_other(tmp_path, files):
