@@ -1,4 +1,4 @@
-"""The network between brokers whose listener for each other has SASL: every connection begins with authentication."""
+"""The network between brokers whose listener for each other has SASL: every connection starts with authentication."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class OwnLogin:
     """Who this broker is when it connects to others."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """SecurityError if the settings do not say that."""
+        """SecurityError if the settings do not say who it is."""
         listener = config.inter_broker_listener.name
         self.mechanism = config.sasl_mechanism_inter_broker_protocol
         if self.mechanism != PLAIN and self.mechanism not in SCRAM:
             raise SecurityError(
-                f"sasl.mechanism.inter.broker.protocol is {self.mechanism}, but Barnabas authenticates by "
+                f"sasl.mechanism.inter.broker.protocol is {self.mechanism}, but Barnabas authenticates with "
                 f"{', '.join((PLAIN, *SCRAM))} only"
             )
         setting = f"listener.name.{listener.lower()}.{self.mechanism.lower()}.sasl.jaas.config"
@@ -76,7 +76,7 @@ class SaslNetwork:
         asked = SaslHandshakeRequest(mechanism=login.mechanism)
         answer = await self._ask(sock, ApiKey.SASL_HANDSHAKE, asked, 1, SaslHandshakeResponse)
         if answer.error_code:
-            raise OSError(0, f"the other broker does not authenticate by {login.mechanism}")
+            raise OSError(0, f"the other broker does not support {login.mechanism}")
         if login.mechanism == PLAIN:
             await self._step(sock, f"\0{login.user}\0{login.password}".encode())
             return
@@ -85,7 +85,7 @@ class SaslNetwork:
         scram.finish(await self._step(sock, scram.final(challenge)))
 
     async def _step(self, sock: Socket, message: bytes) -> bytes:
-        # Version 0: the session of a broker has no end, as it has none with Kafka's.
+        # Version 0: the session of a broker never expires, as with Kafka's brokers.
         request = SaslAuthenticateRequest(auth_bytes=message)
         answer = await self._ask(sock, ApiKey.SASL_AUTHENTICATE, request, 0, SaslAuthenticateResponse)
         if answer.error_code:
@@ -110,7 +110,7 @@ class SaslNetwork:
             reader = self._loop.add_reader, self._loop.remove_reader
             received = await self._ready(sock, *reader, sock.recv_into, buffer[filled:])
             if not received:
-                raise OSError(0, "the other broker ended the connection before it was authenticated")
+                raise OSError(0, "the other broker closed the connection before it was authenticated")
             filled += received
         return buffer
 
@@ -122,7 +122,7 @@ class SaslNetwork:
         work: Callable[[memoryview], int],
         data: memoryview,
     ) -> int:
-        """Do it as soon as the socket lets us."""
+        """Do it as soon as the socket is ready."""
         while True:
             try:
                 return work(data)
