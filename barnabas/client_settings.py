@@ -1,4 +1,4 @@
-"""Ready-made settings for the clients of a broker, for each library in its own words.
+"""Ready-made settings for the clients of a broker, under each library's own names.
 
 Only the standard library is used: this runs in the user's test process.
 """
@@ -44,12 +44,12 @@ class Access(NamedTuple):
 
 
 def client_settings(library: str, access: Access) -> dict[str, Any]:
-    """What a client of this library is made with."""
+    """The settings with which to create a client of this library."""
     try:
         make = _MAKERS[_LIBRARIES[library.lower()]]
     except KeyError:
         known = ", ".join(dict.fromkeys(_LIBRARIES.values()))
-        raise BarnabasError(f"no client library is called {library!r} here; there are {known}") from None
+        raise BarnabasError(f"unknown client library {library!r}; the known ones are {known}") from None
     return make(access)
 
 

@@ -131,7 +131,7 @@ class Barnabas:
         return ",".join(f"{host}:{port}" for port in self._ports or (self.port,))
 
     def client_settings(self, library: str, user: str | None = None, *, mechanism: str | None = None) -> dict[str, Any]:
-        """What a client of a library is made with: "confluent", "kafka-python", "aiokafka" or "java".
+        """The settings with which to create a client of a library: "confluent", "kafka-python", "aiokafka" or "java".
 
         `user` is one of `users`, the first one unless given; `mechanism` is SCRAM-SHA-256 unless given.
         """
@@ -338,7 +338,7 @@ class Barnabas:
 
     @property
     def metrics(self) -> Metrics:
-        """What `/metrics` would tell now, under the same names."""
+        """What `/metrics` would report now, under the same names."""
         from barnabas.metrics import Metrics
 
         return Metrics(self.control.call("GET", "/metrics"))

@@ -118,7 +118,7 @@ class ConnectionState(TypedDict):
 
 
 class FailedAuthenticationsState(TypedDict):
-    """How many clients could not show who they are, since the broker was started."""
+    """How many clients failed to authenticate since the broker was started."""
 
     broker: int
     listener: str

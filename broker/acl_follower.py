@@ -1,7 +1,7 @@
-"""Access rules in the registry: changed through any broker, followed by every one.
+"""Access rules in the registry: any broker may change them, and every broker follows them.
 
-A change writes the nodes of the patterns that it is about and, in the same transaction, announces them to brokers that
-do not watch the nodes themselves, as Kafka's.
+A change writes the nodes of its patterns and, in the same transaction, announces them to brokers that do not watch the
+nodes themselves, such as Kafka's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.broker.server.pieces import parts
 
 log = structlog.get_logger()
 
-# Makes new rules of a pattern from the present ones and those of a request.
+# Makes the new rules of a pattern from the current ones and those of a request.
 _Change = Callable[[frozenset[Entry], frozenset[Entry]], frozenset[Entry]]
 
 # How many patterns are written in one transaction.
@@ -46,7 +46,7 @@ class AclFollower:
         ]
 
     async def follow(self, registry: Registry) -> None:
-        """Know the rules, and follow them in a new session. MalformedNode if one cannot be read."""
+        """Read the rules, and follow them in a new session. MalformedNode if one cannot be read."""
         self.stop()
         self._registry = registry
         for path in acl_nodes.MIRRORED:
@@ -73,7 +73,7 @@ class AclFollower:
             try:
                 entries: Iterable[Entry] = () if node is None else acl_nodes.read_entries(path, node)
             except MalformedNode as error:
-                log.error("access rules cannot be read, those before stay", reason=str(error))
+                log.error("access rules cannot be read; the previous ones stay in force", reason=str(error))
                 continue
             self._authorizer.acls.put(pattern, entries)
         self._authorizer.changed()
@@ -110,7 +110,7 @@ class AclFollower:
         except Conflict:
             for path in paths:
                 await registry.refresh(path)
-            if before == [registry.find(path) for path in paths]:  # it does not even fit the tree that it was made from
+            if before == [registry.find(path) for path in paths]:  # it does not fit the tree that it was decided from
                 raise
             return False
         return True
@@ -122,7 +122,7 @@ def can_be_kept(pattern: Pattern) -> bool:
 
 
 def _operations(registry: Registry, pattern: Pattern, wanted: set[Entry], change: _Change) -> list[Operation]:
-    """What changes the rules of a pattern."""
+    """The operations that change the rules of a pattern."""
     path = acl_nodes.path_of(pattern)
     node = registry.find(path)
     present = frozenset() if node is None else acl_nodes.read_entries(path, node)

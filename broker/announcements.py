@@ -1,7 +1,7 @@
-"""Sequential nodes by which brokers tell each other that something in the registry has changed.
+"""Sequential nodes with which brokers tell each other that something in the registry has changed.
 
 They are of no use after a quarter of an hour: a broker that was away for longer has lost its session, and reads
-everything again with the next one. Every broker removes those that it has known for that long.
+everything again with the next one. Every broker removes those that it has known about for that long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Announcements:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         on_new: Callable[[Sequence[tuple[str, Node]]], None] | None = None,
     ) -> None:
-        """`spawn` runs work in the background; `on_new` is told of announcements that were made meanwhile."""
+        """`spawn` runs work in the background; `on_new` is called with announcements that were made meanwhile."""
         self._path = path
         self._clock = clock
         self._spawn = spawn
@@ -39,7 +39,7 @@ class Announcements:
         self._purging = Later(clock, lambda: _KEPT_MS, self._purge)
 
     def follow(self, registry: Registry) -> None:
-        """Follow them in a new session. Those that are there already are old news."""
+        """Follow them in a new session. Those that already exist are old news."""
         self.stop()
         self._registry = registry
         self._unwatch = registry.watch(self._path, self._on_changes)

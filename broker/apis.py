@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 BrokersHandler = Callable[["Broker", Request | None, Any], Coroutine[Any, Any, Any]]
 
-# What brokers ask each other and the controller orders. A broker serves its own by a direct call, without a request.
+# Requests between brokers, and the controller's orders. A broker serves its own by a direct call, without a request.
 BETWEEN_BROKERS: Final[dict[ApiKey, BrokersHandler]] = {
     ApiKey.LEADER_AND_ISR: leader_and_isr.handle,
     ApiKey.STOP_REPLICA: stop_replica.handle,
@@ -96,7 +96,7 @@ SERVED_DIRECTLY: Final[dict[ApiKey, BrokersHandler]] = {**BETWEEN_BROKERS, ApiKe
 
 
 def _for_brokers_only(broker: Broker, handle: BrokersHandler, request: Request, message: Any) -> Handled:
-    """Refuse what only brokers may send, from anybody else."""
+    """Refuse requests that only brokers may send if anybody else sends them."""
     if not request.connection.is_from_broker:
         answer: Any = response_type(request.api_key)
         refusal: Handled = answer(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

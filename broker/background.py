@@ -15,7 +15,7 @@ class Background:
     """Starts coroutines. A failure of one is logged and costs nothing else."""
 
     def __init__(self, on_failure: str) -> None:
-        """`on_failure` is what the log says of a failure."""
+        """`on_failure` is the event that is logged for a failure."""
         self._on_failure = on_failure
         self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they were started
 

@@ -73,15 +73,15 @@ from barnabas.storage.properties import MetaProperties, encode_id
 log = structlog.get_logger()
 
 OpenRegistry = Callable[[], Awaitable[Registry]]
-"""Opens a session with the registry; again whenever the one before has expired."""
+"""Opens a session with the registry, and a new one whenever the previous one has expired."""
 
 # Syncs and deletions wait for the disk, not for each other.
 _WORKER_THREADS: Final = 4
-# How long a broker that stops waits until others lead what it leads.
+# How long a stopping broker waits for others to take over its leaderships.
 _HAND_OVER_MS: Final = 5000
-# How soon it is noted again that the disk fails or works, if the registry could not be reached.
+# How soon to note again that the disk fails or works, if the registry could not be reached.
 _NOTE_AGAIN_MS: Final = 1000
-# How long a start waits for the controller's first words. Without them, clients find out nothing here.
+# How long a start waits for the controller's first orders. Without them, this broker cannot answer clients.
 _SECONDS_TO_BE_TOLD: Final = 10.0
 
 
@@ -138,7 +138,7 @@ class Broker:
         self._file_system = file_system
         self._background = Background("background work failed")
         self._deleted: dict[bytes, None] = {}  # topics
-        self._log_configs: dict[tuple[tuple[str, str], ...], LogConfig] = {}  # by what was set for topics
+        self._log_configs: dict[tuple[tuple[str, str], ...], LogConfig] = {}  # by the settings of topics
         self._warnings = SettingsWarnings(config)
 
     def _advertised(self, api: Api) -> ApiVersion:
@@ -148,13 +148,13 @@ class Broker:
 
     @property
     def registry(self) -> Registry:
-        """The present session."""
+        """The current session."""
         return self.membership.registry
 
     # --- starting ---
 
     def bind(self) -> None:
-        """Bind the listeners, without letting anybody in yet."""
+        """Bind the listeners, without accepting connections yet."""
         try:
             if not self.server.listeners:
                 self.server.bind()
@@ -164,7 +164,7 @@ class Broker:
             raise CannotStart(str(error)) from error
 
     async def start(self) -> None:
-        """Start the parts in the order of their dependencies; clients are let in last."""
+        """Start the parts in the order of their dependencies; clients are accepted last."""
         self.bind()
         try:
             await self._open_in_time(self.config.data_dirs[0])
@@ -184,7 +184,7 @@ class Broker:
                 lost = isinstance(obstacle.__cause__, RegistryUnavailable | SessionExpired)
                 if not lost or config.zookeeper_connect is None or self.clock.monotonic() >= end:
                     raise
-                log.warning("the start begins again", reason=str(obstacle))
+                log.warning("starting again", reason=str(obstacle))
 
     async def _open(self, folder: str) -> None:
         self.controller = Election(self.config.node_id, self.clock, self._make_term)
@@ -270,7 +270,7 @@ class Broker:
             if directory.was_clean:
                 directory.close()
             else:
-                directory.abandon()  # the cluster has not heard yet of the crash before
+                directory.abandon()  # the cluster has not yet noticed the crash before
             raise
 
     def _make_parts(self, directory: LogDirectory) -> None:
@@ -355,7 +355,7 @@ class Broker:
         self.transactions.start()
 
     async def _join(self, directory: LogDirectory) -> None:
-        """Register, and be told of the cluster. The controller is told by itself, before it lets anybody in."""
+        """Register, and learn about the cluster. The controller tells itself, before it accepts clients."""
         image = self._image(after_crash=not directory.was_clean)
         await self.membership.join(image, str(directory.properties.directory_id))
         if self.controller.term is not None:
@@ -396,7 +396,7 @@ class Broker:
         log.info("stopped", broker=self.config.node_id)
 
     async def _hand_over(self) -> None:
-        """Let others lead what this broker leads, as far as they can."""
+        """Hand over this broker's leaderships, as far as others can take them."""
         if not self.config.controlled_shutdown_enable or len(self.cluster.brokers) < 2:
             return
         request = ControlledShutdownRequest(broker_id=self.config.node_id, broker_epoch=self.membership.broker_epoch)
@@ -408,7 +408,7 @@ class Broker:
             log.warning("leaderships could not be handed over", reason=str(error))
 
     async def kill(self) -> None:
-        """End as SIGKILL would: say nothing to anybody, and leave the data as it is."""
+        """End as SIGKILL would: tell nobody, and leave the data as it is."""
         await self.suspend()
         await self.server.stop()
 
@@ -476,7 +476,7 @@ class Broker:
         self._warnings.about_broker(problems)
 
     def _on_deleted(self, *topic_ids: bytes) -> None:
-        """Have deletions forgotten that are finished, those of one turn together."""
+        """Remove the notes of finished deletions, those of one turn together."""
         if not self._deleted and topic_ids:
             self.spawn(self._forget_deletions())
         self._deleted.update(dict.fromkeys(topic_ids))
@@ -487,16 +487,16 @@ class Broker:
             await strike_off(self.membership.registry, self.config.node_id, deleted)
 
     async def _note_disk(self) -> None:
-        """Have the controller look at which partitions this broker can write to."""
+        """Have the controller check which partitions this broker can write to."""
         try:
             await note_log_dir_event(self.membership.registry, self.config.node_id)
         except SessionExpired:
-            pass  # the controller looks anyway when this broker has registered again
+            pass  # the controller checks anyway when this broker has registered again
         except RegistryUnavailable:
             self._note_again.start()
 
     def _log_config_of(self, topic: str) -> LogConfig:
-        """Topics with the same settings share one: it is asked for with every order about a topic."""
+        """Topics with the same settings share one, because every order about a topic asks for it."""
         configs = self.config_follower.topic_configs(topic)
         key = tuple(configs.items())
         found = self._log_configs.get(key)
@@ -537,7 +537,7 @@ class Broker:
         self.vigil.follow(registry)
 
     def _suspicions_changed(self, broker_id: int) -> None:
-        """Act on what the vigil found: as the controller, or because it is the controller that seems to have died."""
+        """Act on what the vigil found: as the controller, or because the controller seems to have died."""
         term = self.controller.term
         if term is not None:
             term.suspicions_changed()

@@ -1,6 +1,6 @@
-"""Whether the registry of a data directory is what it should be, and agrees with the folders beside it.
+"""Checks that the registry of a data directory is valid, and agrees with the folders beside it.
 
-Nothing is changed. The caller sees to it that no broker uses the directory meanwhile.
+Nothing is changed. The caller makes sure that no broker uses the directory meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REGISTRY_FILE: Final = "registry.db"
 
 
 class KnownTopic(NamedTuple):
-    """What the registry says of a topic, as far as its files go by it."""
+    """What the registry says about a topic, as far as it concerns its files."""
 
     topic_id: bytes
     partitions: int
@@ -49,7 +49,7 @@ def check_registry(folder: str) -> CheckedRegistry:
         return CheckedRegistry([Problem(path, None, str(error).removeprefix(f"{path}: "))], None)
     problems = [Problem(path, None, message) for message in check.run()]
     stopped_in_order = os.path.exists(os.path.join(folder, CLEAN_SHUTDOWN))
-    if stopped_in_order and not check.unreadable:  # after a crash, the next start may have to make or delete some
+    if stopped_in_order and not check.unreadable:  # after a crash, the next start may have to create or delete some
         problems += _check_folders(folder, check.topics)
     return CheckedRegistry(problems, check.topics)
 

@@ -1,4 +1,4 @@
-"""Settings that were altered at run-time, as the registry has them: altered by any broker, followed by every one.
+"""Settings that were altered at run-time, in the registry: any broker may alter them, and every broker follows them.
 
 Each alteration writes the settings' node and, in the same transaction, a sequential node below /config/changes that
 names it (broker/announcements). Every broker watches these, and reads what they name again.
@@ -26,14 +26,14 @@ from barnabas.protocol.scram import ScramCredential
 log = structlog.get_logger()
 
 ChangeConfigs = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Makes new settings from the present ones. It is called again if those have changed meanwhile."""
+"""Makes new settings from the current ones. It is called again if those have changed meanwhile."""
 
 
 _WITH_QUOTAS: Final = (znodes.USER_CONFIGS, znodes.CLIENT_CONFIGS, znodes.IP_CONFIGS)
 
 
 class Told(Protocol):
-    """Who is told of alterations: the metadata cache."""
+    """Who is told about alterations: the metadata cache."""
 
     def topic_configs_changed(self, names: Iterable[str]) -> None: ...
 
@@ -41,7 +41,7 @@ class Told(Protocol):
 
 
 class ToldOfQuotas(Protocol):
-    """Who is told of what the registry has of users, client ids and addresses."""
+    """Who is told what the registry has about users, client ids and addresses."""
 
     def set(self, entity: Entity, configs: Mapping[str, str]) -> None: ...
 
@@ -58,12 +58,12 @@ class ConfigFollower:
         self._spawn = spawn
         self._registry: Registry | None = None
         self._unwatch: list[Callable[[], None]] = []
-        self._configured_groups: frozenset[str] = frozenset()  # few groups have settings: heartbeats look here first
+        self._configured_groups: frozenset[str] = frozenset()  # few groups have settings: heartbeats check here first
         self._parsed: dict[str, tuple[Node, Mapping[str, str]]] = {}  # asked for by each of a topic's partitions
         self._announcements = Announcements(znodes.CONFIG_CHANGES, clock, spawn, self._on_announcements)
 
     async def follow(self, registry: Registry) -> None:
-        """Follow the settings in a new session. What changed since the one before is told."""
+        """Follow the settings in a new session. Reports what changed since the previous one."""
         self.stop()
         again = self._registry is not None
         self._registry = registry
@@ -108,7 +108,7 @@ class ConfigFollower:
         return {_broker_id(name): self._read(f"{znodes.BROKER_CONFIGS}/{name}") for name in names}
 
     def users(self) -> list[str]:
-        """Those of whom the registry has settings."""
+        """The entities for which the registry has settings."""
         return [] if self._registry is None else list(map(unquote, _children(self._registry, znodes.USER_CONFIGS)))
 
     def scram_credential(self, user: str, mechanism: str) -> ScramCredential | None:
@@ -143,7 +143,8 @@ class ConfigFollower:
     # --- altering ---
 
     async def alter_topic(self, topic: str, change: ChangeConfigs, *, validate_only: bool = False) -> None:
-        """Replace a topic's settings by what `change` returns. Raises what that raises, and NoNode without a topic.
+        """Replace a topic's settings with what `change` returns. Raises what that raises, and NoNode if there is no
+        such topic.
 
         The topic may be deleted at the same moment. Its settings are altered only if it still exists then.
         """
@@ -152,22 +153,22 @@ class ConfigFollower:
         await self._alter(path, f"topics/{topic}", change, validate_only, [exists])
 
     async def alter_broker(self, broker_id: int | None, change: ChangeConfigs, *, validate_only: bool = False) -> None:
-        """Replace the run-time settings of a broker, or with None of all brokers, by what `change` returns."""
+        """Replace the run-time settings of a broker, or of all brokers for None, with what `change` returns."""
         path = znodes.broker_config_path(broker_id)
         await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
 
     async def alter_group(self, group_id: str, change: ChangeConfigs, *, validate_only: bool = False) -> None:
-        """Replace the settings of a group, which need not exist, by what `change` returns."""
+        """Replace the settings of a group, which need not exist, with what `change` returns."""
         path = znodes.group_config_path(group_id)
         await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
 
     async def alter_user(self, user: str, change: ChangeConfigs) -> None:
-        """Replace what the registry has of a user by what `change` returns."""
+        """Replace what the registry has about a user with what `change` returns."""
         path = znodes.user_config_path(user)
         await self._alter(path, path.removeprefix("/config/"), change, False, [])
 
     async def alter_quotas(self, entity: Entity, change: ChangeConfigs, *, validate_only: bool = False) -> None:
-        """Replace what the registry has of a user, a client id or an address by what `change` returns."""
+        """Replace what the registry has about a user, a client id or an address with what `change` returns."""
         path = znodes.quota_path(entity)
         await self._alter(path, path.removeprefix("/config/"), change, validate_only, [])
 
@@ -199,10 +200,10 @@ class ConfigFollower:
                     raise
                 for each in (*_parents(path), path):
                     await registry.refresh(each)
-                # Another make of broker may have made parents, or removed empty ones.
+                # Another make of broker may have created parents, or removed empty ones.
                 still_missing = [parent for parent in _parents(path) if registry.find(parent) is None]
                 if still_missing == missing and registry.find(path) == node:
-                    raise  # it does not even fit the tree that it was made from
+                    raise  # it does not fit the tree that it was decided from
             else:
                 return
 
@@ -212,7 +213,7 @@ class ConfigFollower:
         entities = []
         for path, node in new:
             if node.data:
-                with suppress(znodes.MalformedNode):  # somebody else's; nobody can tell what it is about
+                with suppress(znodes.MalformedNode):  # not one of ours; its meaning is unknown
                     entities.append(znodes.read_config_change(path, node))
         if entities and self._registry is not None:
             self._spawn(self._refresh(self._registry, entities))
@@ -253,7 +254,7 @@ class ConfigFollower:
 
 
 def _parents(path: str) -> list[str]:
-    """The nodes above one, which are there only because of others below them: of a client id of a user."""
+    """The nodes above one that exist only because of others below them: those of a user's client ids."""
     kind, *names = path.removeprefix("/config/").split("/")
     return [f"/config/{kind}/{'/'.join(names[:count])}" for count in range(1, len(names))]
 

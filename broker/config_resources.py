@@ -129,7 +129,7 @@ async def _alter_topic(broker: Broker, alteration: Alteration, validate_only: bo
 
 
 def check_access(access: Access, operation: AclOperation, resource: Resource) -> None:
-    """Refuse what somebody may not do to the settings of a resource."""
+    """Refuse what the client may not do to the settings of a resource."""
     match resource.type:
         case ResourceType.TOPIC:
             if not access.topic(operation, resource.name):

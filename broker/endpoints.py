@@ -1,7 +1,7 @@
-"""The address of each broker that a client is given.
+"""Which address a client gets for each broker.
 
-A broker that advertises no address gives the client the address by which it was reached, because that one works. Only
-where addresses are translated in between (a container's published port) must `advertised.listeners` be set.
+A broker that advertises no address gives the client the address at which the client reached it, because that one works.
+`advertised.listeners` must be set only where addresses are translated in between (a container's published port).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They share an embedded registry instead of ZooKeeper, and reach each other over the wire like brokers of different
 machines. A single broker is such a cluster of one. With `zookeeper.connect`, the brokers here are members of a cluster
-whose other members are elsewhere; then there is no embedded registry, and nothing that is asked of all of the cluster.
+whose other members are elsewhere; then there is no embedded registry, and operations on the whole cluster are refused.
 
 A broker can be killed, stopped and started again, and cut off from the others, from the registry and from clients. What
 it had is then lost, kept or diverged as it would be on a machine of its own.
@@ -35,7 +35,7 @@ REGISTRY_FILE = "registry.db"
 
 
 class NodeError(Exception):
-    """What was asked of a broker does not fit its state; a sentence for the user."""
+    """A request does not fit the state of a broker; the message is a sentence for the user."""
 
 
 @dataclass(eq=False)
@@ -75,8 +75,8 @@ class LocalCluster:
         self._folder = configs[0].data_dirs[0]
         self._durable = durable
         self._tree: EmbeddedRegistry | None = None
-        self.on_started: list[Callable[[Broker], None]] = []  # called for each broker before it lets clients in
-        # Then this process sees a part of the cluster only, and cannot put all of it into another state.
+        self.on_started: list[Callable[[Broker], None]] = []  # called for each broker before it accepts clients
+        # Then this process sees only a part of the cluster, and cannot put all of it into another state.
         self.uses_zookeeper = configs[0].zookeeper_connect is not None
         self._loop = loop
 
@@ -274,7 +274,7 @@ async def open_zookeeper(config: BrokerConfig) -> Registry:
 
 
 async def _all_of(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all, also where one fails: nothing is left half done behind its exception."""
+    """Wait for all, even if one fails: no work is still running when the exception is raised."""
     for outcome in await asyncio.gather(*works, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

@@ -3,8 +3,8 @@
 Each broker connects through a network of its own (broker.network), so a test can cut one broker off from another, or
 all of them from one, and heal that again. A connection that is cut ends at once for both sides.
 
-A broker that is started again listens where it did before, also where it had a free port picked. While it is not there,
-its ports are bound: they are refused to clients, and nobody else gets them.
+A broker that is started again listens where it did before, even on a port that was picked for it. While it is down, its
+ports stay bound: clients are refused, and nobody else gets the ports.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LocalNetwork:
     def hold_ports(self, broker_id: int) -> None:
         """Keep the ports of a broker that has gone, until it is back or `close`."""
         for address in self._addresses.get(broker_id, ()):
-            with contextlib.suppress(OSError):  # somebody was quicker
+            with contextlib.suppress(OSError):  # another process was quicker
                 self._held.setdefault(broker_id, []).append(_bound(address))
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class LocalNetwork:
     def is_broker(self, peer: Address) -> bool:
         """Whether a connection from this address was opened by a broker of this process."""
         sock = self._sockets.get(peer)
-        return sock is not None and sock.fileno() != -1  # a closed one's port may belong to somebody else by now
+        return sock is not None and sock.fileno() != -1  # the port of a closed one may be reused by now
 
     # --- cutting and healing ---
 
@@ -77,7 +77,7 @@ class LocalNetwork:
     # --- for the networks of the brokers ---
 
     def port_of(self, broker_id: int, number: int, wanted: int) -> int:
-        """Which port a broker's listener gets, counted from 0: where it asks for any, the one that it had."""
+        """Which port a broker's listener gets, counted from 0: if it asks for any free port, the one that it had."""
         known = self._addresses.get(broker_id, [])
         return known[number][1] if not wanted and number < len(known) else wanted
 
@@ -85,7 +85,7 @@ class LocalNetwork:
         self._addresses.setdefault(broker_id, [])[number:] = [address]
 
     def target(self, broker_id: int, host: str, port: int) -> int:
-        """Which broker is there. OSError if the way to it is cut."""
+        """Which broker is there. OSError if the connection to it is cut."""
         other = self._listening.get(port, -1)
         if (broker_id, other) in self._cut:
             raise OSError(f"the network between brokers {broker_id} and {other} is cut")

@@ -29,7 +29,7 @@ class Network:
         """A connected non-blocking socket. OSError if nobody answers there, at any of the addresses that a name has."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        except socket.gaierror:  # a name, which somebody has to be asked for
+        except socket.gaierror:  # a name, which has to be resolved
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         *others, last = found
         for each in others:
@@ -66,7 +66,7 @@ class Network:
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """One address of a host: an IPv4 one if it has any, which is what clients on the JVM try first, too."""
+    """One address of a host: an IPv4 one if it has any, which JVM clients also try first."""
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return family, (str(address[0]), port)

@@ -70,5 +70,5 @@ def delete_rules(client: Client, chosen: Rule) -> list[Rule]:
 
 
 def _sorted(rules: Iterable[Rule]) -> list[Rule]:
-    """By resource, then by principal; brokers tell them in any order."""
+    """By resource, then by principal; brokers return them in any order."""
     return sorted(rules, key=lambda rule: (rule[:3], rule[3:]))

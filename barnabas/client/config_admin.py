@@ -102,5 +102,5 @@ def _broker_for(client: Client, kind: str, name: str) -> Connection:
     if kind != "broker" or name == ALL_BROKERS:
         return client.any_broker()
     if not name.isdecimal():
-        raise ClientError(f"broker '{name}': a broker goes by its id, or '{ALL_BROKERS}' for all brokers")
+        raise ClientError(f"broker '{name}': name a broker by its id, or use '{ALL_BROKERS}' for all brokers")
     return client.broker(int(name))

@@ -31,7 +31,7 @@ _SOFTWARE_VERSION: Final = "1"
 DEFAULT_PORT: Final = 9092
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<host>[^\s:\[\]/]+))(?::(?P<port>[0-9]{1,5}))?")
 
-# Of an answer, whose header begins with it.
+# The header of an answer begins with its correlation id.
 _CORRELATION_ID_SIZE: Final = 4
 _KEYS: Final = {key.api_name: key for key in ApiKey}
 
@@ -62,7 +62,7 @@ class _Expected(NamedTuple):
 
 
 def _reason(error: OSError) -> str:
-    """TLS has its own words for what is wrong with a certificate."""
+    """TLS errors describe what is wrong with a certificate in a field of their own."""
     return str(getattr(error, "verify_message", "") or error.strerror or error)
 
 

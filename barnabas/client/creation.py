@@ -57,7 +57,7 @@ def _check_creatable(client: Client, topic: str) -> None:
 
 
 def _auto_creation(client: Client) -> str | None:
-    """The broker's setting; None if the broker does not tell."""
+    """The broker's setting; None if the broker does not say."""
     try:
         found = settings_of(client, "broker", str(min(client.brokers())), [_AUTO_CREATE])
     except ClientError:

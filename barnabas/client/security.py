@@ -1,4 +1,4 @@
-"""How a client reaches a broker that wants TLS or a password."""
+"""How a client reaches a broker that requires TLS or a password."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NONCE_SIZE: Final = 18
 
 class Security(NamedTuple):
     tls: ssl.SSLContext | None = None
-    mechanism: str | None = None  # None: nobody asks who we are
+    mechanism: str | None = None  # None: the broker does not authenticate clients
     user: str = ""
     password: str = ""
     is_token: bool = False  # whether these are the id and the HMAC of a delegation token
@@ -34,7 +34,7 @@ PLAINTEXT: Final = Security()
 
 
 def authenticate(wire: Wire, security: Security) -> None:
-    """Say who we are, before anything else. NotAuthenticated if the broker does not believe it."""
+    """Authenticate, before anything else. NotAuthenticated if the broker refuses."""
     mechanism = security.mechanism
     if mechanism is None:
         return
@@ -42,7 +42,7 @@ def authenticate(wire: Wire, security: Security) -> None:
     answer: SaslHandshakeResponse = wire.ask(ApiKey.SASL_HANDSHAKE, asked, 1)
     if answer.error_code:
         offered = ", ".join(answer.mechanisms) or "nothing"
-        raise NotAuthenticated(f"the broker does not authenticate by {mechanism}; it offers {offered}")
+        raise NotAuthenticated(f"the broker does not support {mechanism}; it offers {offered}")
     if mechanism == PLAIN:
         _step(wire, f"\0{security.user}\0{security.password}".encode())
         return
@@ -55,7 +55,7 @@ def authenticate(wire: Wire, security: Security) -> None:
 
 
 def _step(wire: Wire, message: bytes) -> bytes:
-    # Version 0: such a session has no end, and nothing of ours lives long enough to authenticate again.
+    # Version 0: its sessions never expire, and no connection of ours lives long enough to authenticate again.
     answer: SaslAuthenticateResponse = wire.ask(
         ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message), 0
     )

@@ -36,7 +36,7 @@ class Wire:
 
     @property
     def has_buffered(self) -> bool:
-        """Whether TLS has received something that the socket does not tell of."""
+        """Whether TLS has buffered data, which polling the socket does not show."""
         pending = getattr(self.socket, "pending", None)
         return pending is not None and pending() > 0
 

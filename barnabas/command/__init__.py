@@ -20,19 +20,19 @@ _COMMANDS: Final = {
     "topics": "list, create, describe, alter and delete topics",
     "groups": "list, describe and delete consumer groups, reset their offsets",
     "configs": "show and change the settings of topics, brokers and groups",
-    "users": "list users who log in by SCRAM, set their passwords, delete them",
+    "users": "list SCRAM users, set their passwords, delete them",
     "acls": "list, create and delete rules about who may do what",
     "quotas": "list, set and remove quotas of users, client ids and addresses",
     "cluster": "show the brokers, the controller and the features of a cluster",
     "produce": "write records, one per line of input",
     "consume": "print the records of topics",
-    "certs": "make certificates for development",
+    "certs": "create certificates for development",
     "ctl": "drive a broker that was started with --control, in tests",
     "pipeline": "run Spark pipelines from YAML files",
     "check": "verify the files of a data directory",
     "conformance": "check that a broker speaks the protocol as Apache Kafka does",
     "museum": "bring back a famous mistake of replication, and watch what happens",
-    "completion": "print a script for the completion of bash, zsh or fish",
+    "completion": "print a completion script for bash, zsh or fish",
 }
 
 # Commands whose module is not one of this package.
@@ -90,7 +90,7 @@ def command_parser() -> Parser:
 
 
 def _refuse_connection_options(options: argparse.Namespace) -> None:
-    """-b and --profile may stand before any subcommand, but some of them use no broker."""
+    """-b and --profile may come before any subcommand, but some subcommands use no broker."""
     given = [f"--{name}" for name in ("bootstrap", "profile") if hasattr(options, name)]
     if given and not getattr(options, "connects", False):
         raise UsageError(f"barnabas {options.command} does not connect to a broker: {given[0]} does not apply")

@@ -50,16 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     list_ = add_action(actions, "list", _list, "list rules")
     _add_filter(list_)
 
-    create = add_action(actions, "create", _create, "allow or deny something to somebody")
+    create = add_action(actions, "create", _create, "allow or deny operations to a principal")
     create.add_argument("principal", metavar="PRINCIPAL", help="who: alice, User:alice, or '*'")
     create.add_argument(
         "operations", metavar="OPERATION", nargs="+", type=_operation, help=f"what: {', '.join(_OPERATIONS)}"
     )
     _add_resource(create, required=True)
     create.add_argument(
-        "--host", metavar="ADDRESS", default=WILDCARD, help="from where only (default: from everywhere)"
+        "--host", metavar="ADDRESS", default=WILDCARD, help="only from this host (default: from everywhere)"
     )
-    create.add_argument("--deny", action="store_true", help="deny it; that wins over everything that allows it")
+    create.add_argument("--deny", action="store_true", help="deny instead of allow; denials win")
 
     delete = add_action(actions, "delete", _delete, "delete the rules that match all of these options, and print them")
     _add_filter(delete)
@@ -139,7 +139,7 @@ def _create(client: Client, options: argparse.Namespace) -> int:
 def _delete(client: Client, options: argparse.Namespace) -> int:
     chosen = _chosen(options)
     if (chosen == Rule()) != options.all:
-        raise UsageError("say which rules to delete, or --all" if not options.all else "--all leaves nothing to choose")
+        raise UsageError("say which rules to delete, or --all" if not options.all else "--all takes no other option")
     _print(delete_rules(client, chosen), options)
     return 0
 

@@ -17,21 +17,21 @@ _ADDRESS: Final = "localhost:9093"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = add_actions(parser)
-    summary = "make an authority, and certificates for a broker and a client, and print how to use them"
+    summary = "create an authority, and certificates for a broker and a client, and print how to use them"
     init = actions.add_parser("init", help=summary, description=summary)
     init.add_argument(
         "folder",
         metavar="DIR",
         nargs="?",
         default=_DEFAULT_FOLDER,
-        help=f"where they are (default: {_DEFAULT_FOLDER}); what is there already is kept",
+        help=f"where they are (default: {_DEFAULT_FOLDER}); existing files are kept",
     )
     init.add_argument(
         "--host",
         metavar="NAME",
         action="append",
         default=[],
-        help="a name or address of the broker besides localhost; may be repeated, and makes a new server certificate",
+        help="a name or address of the broker besides localhost; may be repeated, and creates a new server certificate",
     )
     init.add_argument("--client", metavar="NAME", default="client", help="the client's name (default: client)")
     init.set_defaults(run=_init)

@@ -1,6 +1,6 @@
 """`--client-config FILE`: Kafka's client settings, as its own tools take them with --command-config.
 
-The names of librdkafka are understood, too, where they differ.
+librdkafka's names are accepted as well, where they differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def read_client_config(path: str) -> tuple[Security, str | None]:
-    """What the file says of security, and its bootstrap.servers if it has any."""
+    """What the file says about security, and its bootstrap.servers if it has any."""
     settings = read_client_settings(path)
     try:
         return _security(settings), settings.get("bootstrap.servers")

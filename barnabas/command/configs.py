@@ -28,7 +28,7 @@ _HIDDEN: Final = "(hidden)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "TYPE is topic, broker or group. A broker goes by its id, or 'default' for all brokers.\n"
+        "TYPE is topic, broker or group. Name a broker by its id, or use 'default' for all brokers.\n"
         "SET-BY says where a value comes from: topic, broker, cluster (set for all brokers), group, server.properties\n"
         "(or the command line of serve), default."
     )
@@ -56,7 +56,7 @@ def _add_resource(parser: argparse.ArgumentParser) -> None:
 
 
 def _kind(text: str) -> str:
-    """Kafka's own tool has the plural."""
+    """Kafka's own tool uses the plural."""
     return text.removesuffix("s")
 
 

@@ -37,10 +37,10 @@ _EPILOG: Final = r"""examples:
   barnabas consume orders -e -o -10 -f '%p %o %k: %v'      the last ten of each partition
   barnabas consume --regex 'orders-.*' --group billing     as a member of a group
 
-Reading begins at the end and goes on until Ctrl-C, as with Kafka's console consumer. With -e it stops at what was the
-end when it began, as with kcat, and therefore begins at the beginning unless -o says otherwise. A member of a group
-begins at the group's offsets, and where there are none, as without a group. Topics that match a pattern, and partitions
-that are added, are read from their beginning when they appear."""
+Reading starts at the end and continues until Ctrl-C, as with Kafka's console consumer. With -e it stops at what was the
+end when it started, as with kcat, and therefore starts at the beginning unless -o says otherwise. A member of a group
+starts at the group's offsets; where there are none, it starts as it would without a group. Topics that match a pattern,
+and partitions that are added, are read from their beginning when they appear."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-r",
         "--regex",
         action="store_true",
-        help="each TOPIC is a regular expression that matches whole names; new topics that match are read, too",
+        help="each TOPIC is a regular expression that matches whole names; new topics that match are read as well",
     )
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--from-beginning", action="store_true", help="begin at the first record")
+    begin.add_argument("--from-beginning", action="store_true", help="start at the first record")
     begin.add_argument(
         "-o",
         "--offset",
@@ -178,7 +178,7 @@ class Consumption:
         return {each for each in found if wanted is None or each.partition in wanted}
 
     def _look(self, fetcher: Fetcher) -> bool:
-        """Now and then, begin to read new partitions, and stop reading those of deleted topics."""
+        """Now and then, start reading new partitions, and stop reading those of deleted topics."""
         if not self._options.follow or time.monotonic() < self._look_due:
             return True
         self._look_due = time.monotonic() + _LOOK_INTERVAL

@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     _add(actions, "reset", _reset, "empty the broker")
 
-    snapshot = _add(actions, "snapshot", _snapshot, "keep the present state")
+    snapshot = _add(actions, "snapshot", _snapshot, "save the current state")
     snapshot.add_argument("name", metavar="NAME", nargs="?")
-    _add(actions, "snapshots", _snapshots, "list the states that were kept")
-    restore = _add(actions, "restore", _restore, "bring a kept state back")
+    _add(actions, "snapshots", _snapshots, "list the saved states")
+    restore = _add(actions, "restore", _restore, "restore a saved state")
     restore.add_argument("name", metavar="NAME")
 
     _add(actions, "stop", _stop, "stop the broker")

@@ -15,7 +15,7 @@ _TOKEN_VARIABLE: Final = "BARNABAS_CONTROL_TOKEN"
 
 
 def add_control(parser: argparse.ArgumentParser) -> None:
-    """Without defaults, since they may stand before the action or after it."""
+    """Without defaults, since they may come before the action or after it."""
     group = parser.add_argument_group("control interface")
     group.add_argument("--url", default=argparse.SUPPRESS, help=f"its address (default: ${_URL_VARIABLE})")
     group.add_argument("--token", default=argparse.SUPPRESS, help=f"its token (default: ${_TOKEN_VARIABLE})")

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     remove = _add(actions, "remove", _removed, "remove one fault")
     remove.add_argument("id", metavar="ID", type=int)
     _add(actions, "clear", lambda options, client: client.call("DELETE", "/faults"), "remove all faults")
-    stop = _add(actions, "stop", _stopped, "let the broker answer nobody for a while")
+    stop = _add(actions, "stop", _stopped, "make the broker answer nobody for a while")
     stop.add_argument("seconds", metavar="DURATION", type=duration, help="how long: 500ms, 10s")
     _add(actions, "resume", lambda options, client: client.call("POST", "/faults/resume"), "end such a stop early")
 

@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 def add_bootstrap(
     parser: argparse._ActionsContainer, default: str = f"${BOOTSTRAP_VARIABLE}, the profile's, or {DEFAULT_BOOTSTRAP}"
 ) -> None:
-    """The option may stand before or after the subcommand. Without a default, one place does not hide the other."""
+    """The option may come before or after the subcommand. Without a default, one place does not hide the other."""
     parser.add_argument(
         "-b",
         "--bootstrap",

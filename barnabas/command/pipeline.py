@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: run Spark pipelines from YAML files, and look at them."""
+"""`barnabas pipeline`: run Spark pipelines from YAML files, and inspect them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _client_settings(options: argparse.Namespace) -> dict[str, str]:
-    """What --client-config says of security, and of where the brokers are."""
+    """What --client-config says about security and about where the brokers are."""
     path = getattr(options, "client_config", None)
     if path is None:
         return {}

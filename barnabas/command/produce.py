@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--key-separator",
         metavar="TEXT",
         type=_separator,
-        help=r"what stands between the key and the value of a line, such as : or \t",
+        help=r"what separates the key from the value in a line, such as : or \t",
     )
     parser.add_argument(
         "-H",

@@ -9,7 +9,7 @@
     bootstrap = "kafka-1.example.com,kafka-2.example.com"
     timeout = "10s"
 
-It is ~/.config/barnabas/config.toml, or in $XDG_CONFIG_HOME instead of ~/.config. Nobody needs to have one.
+It is ~/.config/barnabas/config.toml, or in $XDG_CONFIG_HOME instead of ~/.config. It is optional.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Profile(NamedTuple):
 
 def config_file() -> Path:
     home = os.environ.get("XDG_CONFIG_HOME", "")
-    # As the XDG specification has it, a relative path counts as none.
+    # The XDG specification says to ignore a relative path.
     folder = Path(home) if os.path.isabs(home) else Path.home() / ".config"
     return folder / "barnabas" / "config.toml"
 

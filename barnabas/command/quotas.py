@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"quotas:{keys}"
     actions = add_client_actions(parser)
-    list_ = add_action(actions, "list", _list, "list quotas, all or those of somebody")
+    list_ = add_action(actions, "list", _list, "list all quotas, or those of a user, client id or address")
     _add_entity(list_)
 
     set_ = add_action(actions, "set", _set, "set quotas of a user, a client id, both together, or an address")

@@ -12,9 +12,9 @@ _OWN: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__
 def prefer_installed() -> None:
     """Move the folders of PYTHONPATH to the end of the search path, unless this package itself is in one of them.
 
-    They hold the project of the user who starts the broker. A module there that is called like one of the broker's own
-    dependencies (`structlog.py`, say) would be imported in its place. What is installed in no other place is still
-    found there.
+    They hold the project of the user who starts the broker. A module there that has the name of one of the broker's own
+    dependencies (`structlog.py`, say) would be imported in its place. What is installed nowhere else is still found
+    there.
     """
     given = {os.path.abspath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
     later = [folder for folder in sys.path if folder in given - {_OWN}]

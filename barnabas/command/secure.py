@@ -48,13 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="SASL_SSL",
         type=_protocol,
-        help="TLS with certificates that are made in DATA/certs, and passwords (default: SASL_SSL; or SSL, "
+        help="TLS with certificates that are created in DATA/certs, and passwords (default: SASL_SSL; or SSL, "
         "SASL_PLAINTEXT)",
     )
     group.add_argument(
         "--users",
         metavar="FILE",
-        help='with --secure, the users as JSON: {"alice": "secret"} (default: a user that is made up and printed)',
+        help='with --secure, the users as JSON: {"alice": "secret"} (default: a generated user, which is printed)',
     )
 
     group.add_argument(
@@ -143,7 +143,7 @@ def _read_acls(path: str) -> list[Acl]:
 
 
 async def add_scram_users(broker: Broker, users: dict[str, str]) -> None:
-    """Let users authenticate by SCRAM, too."""
+    """Let users authenticate with SCRAM as well."""
     from barnabas.broker.security.sasl.scram import write_credential
     from barnabas.protocol.scram import FEWEST_ITERATIONS, ScramCredential
 

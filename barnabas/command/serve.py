@@ -46,7 +46,7 @@ _DEFAULT_DATA = BrokerConfig.log_dir.default[0]
 _DEFAULT_CONSOLE: Final = "127.0.0.1:9080"
 # They share one core and one event loop: more would only be slower.
 _MOST_BROKERS: Final = 32
-# Records are nobody else's business: of what a broker writes, other users may read nothing.
+# Records are private: other users may not read what a broker writes.
 _NOBODY_ELSE: Final = 0o077
 
 
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=_console_address,
         const=_console_address(_DEFAULT_CONSOLE),
-        help=f"serve a page on which one sees the broker, and /metrics (default: off; {_DEFAULT_CONSOLE} unless given)",
+        help=f"serve a page that shows the broker, and /metrics (default: off; {_DEFAULT_CONSOLE} unless given)",
     )
     parser.add_argument(
         "--console-write",
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_control_address,
         help="open the control interface (default: closed; HOST is 127.0.0.1 unless given)",
     )
-    tests.add_argument("--faults", metavar="FILE", help="begin with the faults of a YAML or JSON file")
+    tests.add_argument("--faults", metavar="FILE", help="start with the faults of a YAML or JSON file")
     tests.add_argument(
         "--journal",
         metavar="FILE",
@@ -244,8 +244,8 @@ async def _serve(
             console, lab = await _start_console(cluster, options, metrics, lab)
         if options.control is not None:
             control = await _start_control(cluster, options.control, data, stopped, lab, metrics)
-        # What exists now stays. Requests make no reference cycles, so the garbage collector need not run often. When it
-        # runs, the loop stands still: what a long request has made so far is looked at a little at a time.
+        # What exists now stays. Requests create no reference cycles, so the garbage collector need not run often. While
+        # it runs, the loop waits, so it examines what a long request has allocated a little at a time.
         gc.freeze()
         gc.set_threshold(20_000, 5, 1000)
         log.info(f"barnabas {VERSION} started", data=_data_directory(configs[0]))
@@ -313,7 +313,7 @@ def _lab(cluster: LocalCluster, options: argparse.Namespace) -> Lab | None:
 
 
 def _metrics(cluster: LocalCluster, options: argparse.Namespace) -> Metrics | None:
-    """What counts requests, if somebody can ask for it."""
+    """What counts requests, if anybody can ask for the counts."""
     if options.console is None and options.control is None:
         return None
     from barnabas.broker.metrics.metrics import Metrics

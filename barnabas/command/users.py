@@ -1,4 +1,4 @@
-"""`barnabas users`: who may log in by SCRAM."""
+"""`barnabas users`: who may log in with SCRAM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS: Final = {"user": "USER", "mechanisms": "MECHANISMS", "iterations": "IT
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "A password is asked for, or read from standard input. It is salted and hashed before it is sent."
     actions = add_client_actions(parser)
-    add_action(actions, "list", _list, "list users and the mechanisms by which they may log in")
+    add_action(actions, "list", _list, "list users and the mechanisms with which they may log in")
 
     set_ = add_action(actions, "set", _set, "add a user, or change the password of one")
     set_.add_argument("user", metavar="USER")
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mechanism",
         choices=[*MECHANISMS],
         action="append",
-        help="by which mechanism the user may log in; may be repeated (default: both)",
+        help="a mechanism with which the user may log in; may be repeated (default: both)",
     )
     set_.add_argument(
         "--iterations",
@@ -56,7 +56,7 @@ def _list(client: Client, options: argparse.Namespace) -> int:
             "iterations": list(credentials.values()),
         }
         for user in users(client)
-        for credentials in (dict(sorted(user.credentials.items())),)  # brokers tell them in any order
+        for credentials in (dict(sorted(user.credentials.items())),)  # brokers return them in any order
     ]
     print(as_json(rows) if options.json else render(_COLUMNS, rows))
     return 0

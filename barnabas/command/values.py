@@ -1,4 +1,4 @@
-"""From the text of an argument to its value. What is wrong with a text is said together with the text."""
+"""From the text of an argument to its value. Errors quote the text that is wrong."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from barnabas.broker.registry.tree_operations import Delete, Operation, Set
 
 
 def deletions(registry: Registry) -> dict[bytes, frozenset[int] | None]:
-    """The ids of deleted topics, and who may still have folders; None: nobody knows who."""
+    """The ids of deleted topics, and the brokers that may still have folders; None if that is not known."""
     found: dict[bytes, frozenset[int] | None] = {}
     for name in _names(registry):
         try:
@@ -30,7 +30,7 @@ def deletions(registry: Registry) -> dict[bytes, frozenset[int] | None]:
 
 
 def topics_to_delete(registry: Registry) -> list[str]:
-    """The names of topics that a controller of Kafka's was told to delete, and had not finished with."""
+    """The names of topics whose deletion a controller of Kafka's was told to do and did not finish."""
     names = []
     for name in _names(registry):
         try:
@@ -44,7 +44,7 @@ def topics_to_delete(registry: Registry) -> list[str]:
 
 
 async def strike_off(registry: Registry, broker_id: int, topic_ids: Collection[bytes]) -> None:
-    """Nothing is left of these topics on this broker.
+    """Note that nothing is left of these topics on this broker.
 
     RegistryUnavailable if that cannot be written down: then the next start finds it out again.
     """

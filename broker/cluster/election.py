@@ -2,8 +2,8 @@
 
 Each broker watches /controller. When it is gone, all of them try, and one succeeds. A controller that seems to have
 died may be replaced before its session ends (cluster.vigil): the raised epoch fences it if it lives. A broker that was
-elected begins a term, and ends it as soon as it hears that the node is not its own any more. If a term cannot begin,
-the broker resigns: a controller that does nothing would keep the others from being elected.
+elected starts a term, and ends it as soon as it learns that the node is no longer its own. If a term cannot start, the
+broker resigns: a controller that does nothing would keep the others from being elected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Elected(NamedTuple):
-    """The epoch that an election began, and the version that the epoch's node has with it."""
+    """The epoch that an election started, and the version of the epoch's node at that point."""
 
     epoch: int
     version: int
@@ -53,12 +53,12 @@ class Election:
         self._elected: Elected | None = None
         self._running: asyncio.Task[None] | None = None
         self._looking = asyncio.Event()
-        self._to_replace: int | None = None  # who is not to be the controller any longer
+        self._to_replace: int | None = None  # the broker to be replaced as controller
 
     async def start(self, registry: Registry) -> None:
         """Take part in elections with a new session. Returns when there is a controller: this broker or another.
 
-        Whatever keeps this broker's own first term from beginning is raised.
+        Raises whatever keeps this broker's own first term from starting.
         """
         await self.leave()
         self._registry = registry
@@ -71,12 +71,12 @@ class Election:
         self._running = asyncio.get_running_loop().create_task(self._keep_running())
 
     def replace(self, broker_id: int) -> None:
-        """Become the controller in the place of this broker, if it still is when this one tries."""
+        """Replace this broker as controller, if it still is the controller by then."""
         self._to_replace = broker_id
         self._looking.set()
 
     async def leave(self) -> None:
-        """Take part no longer: the session is over, or the broker stops. The node goes with the session."""
+        """Stop taking part: the session is over, or the broker stops. The node goes with the session."""
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
@@ -116,7 +116,7 @@ class Election:
                 self._looking.set()
 
     async def _run_once(self) -> None:
-        """Try to be elected, if nobody is; begin a term, if it was this broker."""
+        """Try to be elected, if there is no controller; start a term if this broker won."""
         registry = self._registry
         to_replace, self._to_replace = self._to_replace, None
         if registry is None or self.term is not None:
@@ -128,7 +128,7 @@ class Election:
         log.info("elected as the controller", broker=self._broker_id, epoch=self._elected.epoch)
         try:
             await self._begin_term(registry, self._elected)
-        except Deposed:  # another was elected before this term could begin
+        except Deposed:  # another was elected before this term could start
             self._end_term()
             self._elected = None
             self._looking.set()
@@ -149,7 +149,7 @@ class Election:
         self._looking.set()
 
     async def _try(self, registry: Registry, to_replace: int | None = None) -> Elected | None:
-        """The election of this broker: if nobody is the controller, or the one that is to be replaced."""
+        """The election of this broker, if there is no controller or it is the one to be replaced."""
         while True:
             former = registry.find(znodes.CONTROLLER)
             if former is not None and znodes.read_controller(former) != to_replace:
@@ -170,7 +170,8 @@ class Election:
             try:
                 await registry.multi(operations)
             except Conflict:
-                # The registry now shows what was in the way. Do not replace a controller that was elected meanwhile.
+                # The registry now shows what was in the way. Do not replace a controller that has been elected
+                # meanwhile.
                 to_replace = None
                 await registry.refresh(znodes.CONTROLLER)
                 await registry.refresh(znodes.CONTROLLER_EPOCH)

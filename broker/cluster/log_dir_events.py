@@ -1,7 +1,7 @@
 """Notes in the registry that a broker's disk fails, or works again.
 
-They are Apache Kafka 3.9's. The controller gives such a broker its orders again and removes the note; from the broker's
-answers it sees which partitions that broker can have.
+They are Apache Kafka 3.9's. The controller sends such a broker its orders again and removes the note; the broker's
+answers show which partitions it can have.
 """
 
 from __future__ import annotations

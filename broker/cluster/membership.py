@@ -1,7 +1,7 @@
-"""A broker as a member of its cluster: registered, and a candidate for controller, in one session after the other.
+"""A broker as a member of its cluster: registered, and a candidate for controller, in one session after another.
 
-A session that expires takes the registration with it, and the controller's office. The broker serves on, as it was told
-to last, opens a new session, and registers again under a new epoch; the controller then tells it everything.
+When a session expires, the registration ends, and so does a controller's term. The broker continues to serve by its
+latest orders, opens a new session, and registers again under a new epoch; the controller then tells it everything.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Membership:
-    registry: Registry  # the session of now
-    broker_epoch: int  # of the registration of now; -1: not registered yet
+    registry: Registry  # the current session
+    broker_epoch: int  # of the current registration; -1: not registered yet
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Membership:
         self._session_timeout_ms = session_timeout_ms
         self._on_session = on_session
         self._cluster_id = ""
-        self._is_expired = False  # the newest session, since its renewal began
+        self._is_expired = False  # the newest session, from the start of its renewal
         self._renewing: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -73,7 +73,7 @@ class Membership:
         await self._register(registry, broker, directory_id)
 
     async def leave(self) -> None:
-        """End the membership, and with it the session: registration and office go at once."""
+        """End the membership, and with it the session: registration and controllership end at once."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
@@ -93,7 +93,7 @@ class Membership:
     def _expired(self, broker: BrokerImage, directory_id: str) -> None:
         self._is_expired = True
         if self._renewing is not None and not self._renewing.done():
-            return  # even the next one, before the broker has registered with it: a further one follows
+            return  # the next one may expire too, before the broker has registered with it; then another follows
         log.error("the session with the registry has expired; registering again", broker=broker.broker_id)
         # What it lost was its session, not its data.
         again = broker._replace(after_crash=False)
@@ -125,7 +125,7 @@ class Membership:
             await mirror(registry)
             cluster_id = await join_cluster(registry, self._cluster_id)
             if cluster_id != self._cluster_id:
-                raise RegistrationRefused(f"the registry is that of another cluster, {cluster_id}")
+                raise RegistrationRefused(f"the registry belongs to another cluster, {cluster_id}")
             registry.on_expired(lambda: self._expired(broker, directory_id))
             await self._on_session(registry)
             await self._register(registry, broker, directory_id)
@@ -133,7 +133,7 @@ class Membership:
             await registry.close()
             raise
         former, self.registry = self.registry, registry
-        # It is over, but holds on to connections and threads.
+        # It is over, but still has connections and threads.
         closing = asyncio.get_running_loop().create_task(former.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)

@@ -32,7 +32,7 @@ from barnabas.protocol.schema import Message
 from barnabas.protocol.topic_partition import TopicPartition
 
 OnFailed = Callable[[int, Mapping[TopicPartition, int]], None]
-"""Told of a broker, and of the leader epochs of partitions whose orders it cannot carry out because of its disk."""
+"""Called with a broker, and the leader epochs of partitions whose orders it cannot carry out because of its disk."""
 
 
 class _Taking(NamedTuple):
@@ -43,7 +43,7 @@ class _Taking(NamedTuple):
 
 
 class Taken:
-    """The orders that create topics or partitions, until brokers have taken them."""
+    """The orders that create topics or partitions, until brokers have accepted them."""
 
     def __init__(self) -> None:
         self.topic_ids: set[bytes] = set()
@@ -97,7 +97,7 @@ class Ordering:
         self._lines = lines
         self._listener = listener
         self._on_failed = on_failed
-        self._told: dict[int, BrokerImage] = {}  # who has a line, and since which registration
+        self._told: dict[int, BrokerImage] = {}  # the brokers that have a line, and since which registration
         self._everything: dict[int, list[asyncio.Future[Message | None]]] = {}  # answers to what new brokers were told
         self._awaited: list[Taken] = []
         self._last_own: asyncio.Future[Message | None] | None = None  # what the controller's own broker was told
@@ -114,13 +114,13 @@ class Ordering:
         return answer
 
     async def told(self, broker_id: int) -> None:
-        """Wait until a broker has taken what it was told when it was new."""
+        """Wait until a broker has accepted the orders that it got when it was new."""
         if broker_id in self._everything:
             await asyncio.wait(self._everything[broker_id])
 
     @contextmanager
     def awaiting(self) -> Iterator[Taken]:
-        """Note the orders about new partitions of topics that the caller names, before it creates them."""
+        """Track the orders about new partitions of the topics that the caller names, before it creates them."""
         taken = Taken()
         self._awaited.append(taken)
         try:
@@ -142,7 +142,7 @@ class Ordering:
         return lost
 
     def announce_brokers(self) -> None:
-        """Tell the others of new brokers at once: Apache Kafka follows no leader of which it has not heard."""
+        """Tell the others about new brokers at once: Apache Kafka follows no leader that it does not know."""
         brokers = self._cluster.brokers
         if any(not _is_same(self._told.get(broker_id), broker) for broker_id, broker in brokers.items()):
             self._send_metadata(
@@ -150,7 +150,8 @@ class Ordering:
             )
 
     def follow_brokers(self) -> None:
-        """Tell new brokers everything, and the others of them. Partitions have the leaders that they should have."""
+        """Tell new brokers everything, and tell the others about them. Partitions already have the leaders that they
+        should have."""
         brokers = self._cluster.brokers
         before, self._told = self._told, dict(brokers)
         new = [broker for broker in brokers.values() if not _is_same(before.get(broker.broker_id), broker)]
@@ -168,14 +169,15 @@ class Ordering:
             self._send_metadata(known, self._about(changed))
 
     def give_again(self, broker_id: int) -> None:
-        """Give a broker its orders again, to see from its answers what it can carry out now."""
+        """Send a broker its orders again, to see from its answers what it can carry out now."""
         broker = self._told.get(broker_id)
         if broker is not None and broker_id in self._cluster.brokers:
             leaders, _ = everything_for(broker_id, self._cluster.topics.values(), self._cluster.brokers)
             self._send_leaders(broker, leaders)
 
     def _introduce_others(self, broker: BrokerImage) -> None:
-        """Tell a new broker of those that it may follow. That it is a member itself it hears when it knows the rest."""
+        """Tell a new broker about those that it may follow. It learns that it is a member itself when it knows the
+        rest."""
         others = {each: image for each, image in self._cluster.brokers.items() if each != broker.broker_id}
         if others and broker.broker_id != self._sender.controller_id:
             self._send(broker, ApiKey.UPDATE_METADATA, update_metadata(self._sender, broker.epoch, [], others))
@@ -202,7 +204,7 @@ class Ordering:
                     self._send_stops(broker, stops[broker.broker_id])
 
     def stop_following(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
-        """Let a broker that is about to stop follow nobody any more."""
+        """Make a broker that is about to stop follow nobody any more."""
         broker = self._told.get(broker_id)
         orders = []
         for topic, index in partitions:

@@ -1,4 +1,4 @@
-"""Blocks of producer ids, which the controller gives to brokers; no id is in two of them."""
+"""Blocks of producer ids, which the controller allocates to brokers; no id is in two of them."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ async def allocate(registry: Registry, writes: Writes, broker_id: int) -> Produc
     except Deposed:
         return ProducerIdBlock(ErrorCode.NOT_CONTROLLER)
     except RegistryUnavailable:
-        return ProducerIdBlock(ErrorCode.UNKNOWN_SERVER_ERROR)  # the block may be lost, and is not given again
+        return ProducerIdBlock(ErrorCode.UNKNOWN_SERVER_ERROR)  # the block may be lost, and is not allocated again
     return ProducerIdBlock(ErrorCode.NONE, start, PRODUCER_IDS_PER_BLOCK)

@@ -1,7 +1,7 @@
 """A broker's registration: the node that says that it is alive, for as long as its session with the registry lasts.
 
-The number of the transaction that made the node is the broker's epoch. A write whose answer was lost may have
-succeeded: the broker looks, and recognizes its own node by the time that is written in it.
+The number of the transaction that created the node is the broker's epoch. A write whose answer was lost may have
+succeeded: the broker checks, and recognizes its own node by the timestamp in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MIRRORED: Final = (
     *(znodes.BROKER_IDS, znodes.CONTROLLER, znodes.CONTROLLER_EPOCH, "/cluster", znodes.DELETIONS),
     *(znodes.CONFIG_CHANGES, znodes.TOPIC_CONFIGS, znodes.BROKER_CONFIGS, znodes.USER_CONFIGS),
 )
-"""What every broker needs to know of the tree."""
+"""What every broker needs to know about the tree."""
 
 _LOOK_AGAIN_SECONDS: Final = 0.2
 # How much longer than its time-out a session may seem to last: clocks and heartbeats are not exact.
@@ -36,13 +36,13 @@ class RegistrationRefused(Exception):
 
 
 async def mirror(registry: Registry) -> None:
-    """Know what every broker needs to know of the tree."""
+    """Mirror what every broker needs to know about the tree."""
     for path in MIRRORED:
         await registry.mirror(path)
 
 
 async def join_cluster(registry: Registry, cluster_id: str) -> str:
-    """Make what is missing of the tree's parents. Returns the cluster's id, which is the given one if it had none."""
+    """Create the parents that the tree lacks. Returns the cluster's id, which is the given one if it had none."""
     while True:
         operations: list[Operation] = [Create(path) for path in znodes.SKELETON if registry.find(path) is None]
         known = registry.find(znodes.CLUSTER_ID)
@@ -69,7 +69,7 @@ async def register(
 ) -> int:
     """Register a broker, and return its epoch. RegistrationRefused if another one has its id.
 
-    A node of this broker's former session is waited for to go.
+    Waits until a node of this broker's former session is gone.
     """
     path = znodes.broker_path(broker.broker_id)
     patience = (session_timeout_ms + _MARGIN_MS) / 1000
@@ -95,7 +95,7 @@ async def register(
 
 
 async def _was_written(registry: Registry, path: str, data: bytes, clock: Clock, end: float) -> bool:
-    """Whether a write happened whose answer got lost. RegistryUnavailable if nobody can say so in time."""
+    """Whether a write whose answer was lost has happened. RegistryUnavailable if that cannot be found out in time."""
     while True:
         try:
             await registry.refresh(path)

@@ -1,9 +1,9 @@
 """A controller's term: from its election until another broker is elected or its session with the registry ends.
 
 The term follows the registry's tree by a view of its own. Whatever changes there goes to brokers as orders, in the
-order of the changes; nothing else sends orders, except that a broker that is new is told everything. When brokers come
-or go, one task looks after the partitions: first they get the leaders that they should have, then new brokers are told
-of them. What the registry does not take is tried again, as long as the term lasts.
+order of the changes; nothing else sends orders, except that a new broker is told everything. When brokers come or go,
+one task looks after the partitions: first they get the leaders that they should have, then new brokers are told about
+them. Writes that fail are retried as long as the term lasts.
 
 Every write fails if another broker has been elected. Then the term is over, and calls `on_end`.
 """
@@ -58,7 +58,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 log = structlog.get_logger()
 
 MIRRORED: Final = (znodes.TOPICS, "/admin", znodes.PRODUCER_ID_BLOCK, znodes.LOG_DIR_EVENTS)
-"""What a controller needs to know of the tree besides what every broker knows."""
+"""What a controller needs to know about the tree besides what every broker knows."""
 
 # A request may name more topics than should be created or deleted in one turn of the loop.
 _TOPICS_AT_A_TIME: Final = 50
@@ -76,7 +76,8 @@ class Term:
     def __init__(
         self, registry: Registry, world: World, epoch: int, epoch_version: int, on_end: Callable[[], None]
     ) -> None:
-        """The registry's mirror has all of the tree that is needed. `on_end`: the term is over, and not by `end`."""
+        """The registry's mirror has all of the tree that is needed. `on_end` is called when the term is over, unless by
+        `end`."""
         znodes.read_producer_id_block_end(
             registry.find(znodes.PRODUCER_ID_BLOCK)
         )  # MalformedNode is better now than later
@@ -106,7 +107,7 @@ class Term:
         self._all_due = True
         self._topics_due: set[str] = set()
         self._attention = asyncio.Event()
-        self._background = Background("the controller failed at something")
+        self._background = Background("the controller's background work failed")
         self._rebalancing = Every(
             world.clock, lambda: self._settings.leader_imbalance_check_interval_seconds * 1000, self._rebalance
         )
@@ -116,7 +117,8 @@ class Term:
     # --- the life of a term ---
 
     async def begin(self) -> None:
-        """Take over: every partition gets its leader, every broker is told everything, what was begun goes on."""
+        """Take over: every partition gets its leader, every broker is told everything, and unfinished work
+        continues."""
         try:
             await self._writes.carry_out_in_parts(self._remove_leftover_configs)
             await self._look_after()
@@ -140,7 +142,7 @@ class Term:
         self._background.cancel()
 
     async def own_broker_told(self) -> None:
-        """Wait until the controller's own broker has taken what it was told when the term began."""
+        """Wait until the controller's own broker has accepted the orders that it got when the term started."""
         await self._ordering.told(self._world.broker_id)
 
     async def own_broker_caught_up(self) -> None:
@@ -197,7 +199,7 @@ class Term:
             self._attention.set()
 
     def suspicions_changed(self) -> None:
-        """Another broker seems to have died, or one that did answers."""
+        """Another broker seems to have died, or one that seemed dead answers."""
         self._all_due = True
         self._attention.set()
 
@@ -214,7 +216,7 @@ class Term:
 
     @property
     def _on_their_way_out(self) -> frozenset[int]:
-        """Brokers that are registered and are to lead nothing more."""
+        """Registered brokers that must not lead any more."""
         return frozenset((*self._shutting_down, *self._suspects))
 
     async def _tend(self) -> None:
@@ -230,7 +232,7 @@ class Term:
                 await self._pause(_RETRY_SECONDS)
                 self._attention.set()
             except Exception:
-                # Nobody foresaw it. The cluster needs its controller all the same.
+                # This is unexpected, but the cluster still needs its controller.
                 log.exception("partitions could not be looked after")
                 self._all_due = True
                 await self._pause(_RETRY_SECONDS)
@@ -259,7 +261,7 @@ class Term:
         await self._look_at_disks()
 
     async def _look_at_disks(self) -> None:
-        """See what brokers can have that have noted something about their disks."""
+        """Find out which partitions the brokers can have that have noted something about their disks."""
         events = log_dir_events(self._registry)
         for broker_id in sorted({each for each in events.values() if each is not None}):
             self._ordering.give_again(broker_id)
@@ -407,7 +409,7 @@ class Term:
     async def delete_topics(
         self, topics: Sequence[TopicReference], *, for_client: bool = True, admit: Admit = everything
     ) -> Sequence[TopicResult]:
-        """`delete.topic.enable` is for what clients ask for."""
+        """`delete.topic.enable` applies to requests of clients only."""
         enable = self._settings.delete_topic_enable or not for_client
         results: list[TopicResult] = []
         async for some in spread(parts(list(Counter(topics).items()), _TOPICS_AT_A_TIME)):
@@ -427,7 +429,7 @@ class Term:
         return results
 
     async def move_leader(self, partition: TopicPartition, broker_id: int) -> PartitionResult:
-        """Let one of a partition's live in-sync replicas lead it."""
+        """Make one of a partition's live in-sync replicas its leader."""
         (result,) = await self._answer(lambda: move_leader(self.cluster, partition, broker_id))
         await self._ordering.own_broker_caught_up()
         return result
@@ -473,7 +475,8 @@ class Term:
     async def controlled_shutdown(
         self, broker_id: int, broker_epoch: int = -1
     ) -> tuple[ErrorCode, Sequence[TopicPartition]]:
-        """Let others lead what a broker leads that is about to stop. The partitions for which that cannot be."""
+        """Hand over the leaderships of a broker that is about to stop. Returns the partitions for which that is not
+        possible."""
         broker = self.cluster.brokers.get(broker_id)
         if broker is None:
             return ErrorCode.BROKER_NOT_AVAILABLE, ()
@@ -496,7 +499,7 @@ class Term:
         return ErrorCode.NONE, still_led(self.cluster, broker_id)
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
-        """A block of producer ids that nobody else is given."""
+        """A block of producer ids that nobody else gets."""
         if broker_id not in self.cluster.brokers:
             return ProducerIdBlock(ErrorCode.BROKER_ID_NOT_REGISTERED)
         if not self._is_registered(broker_id, broker_epoch):

@@ -1,13 +1,13 @@
-"""Which brokers have died, as their connections tell, which is sooner than their sessions end.
+"""Which brokers have died, judged by their connections, which tell sooner than their sessions.
 
-Who dies leaves nobody behind its ports: its connections end, and new ones are refused. The controller watches all
-brokers that way, and the others watch the controller. A broker that was there before and is refused twice is
+When a process dies, nobody listens on its ports: its connections end, and new ones are refused. The controller watches
+all brokers that way, and the others watch the controller. A broker that was there before and is refused twice is
 *suspected*, until it is reached again or its registration is gone.
 
-That is no proof, and need not be: what follows from it is what an administrator might do to a live broker. Others lead
-what a suspect leads, as before a controlled shutdown, and a suspected controller is replaced. Epochs fence a suspect
-that lives, as they fence any deposed leader and controller. A host that is lost or cut off refuses nothing; then the
-session decides.
+That is no proof, and need not be: it has no consequence that an administrator could not cause for a live broker. Others
+take over a suspect's leaderships, as before a controlled shutdown, and a suspected controller is replaced. Epochs fence
+a suspect that lives, as they fence any deposed leader and controller. A host that is lost or cut off refuses no
+connection; then the session decides.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ log = structlog.get_logger()
 # One refusal may be a listener that is being opened again.
 _REFUSALS: Final = 2
 _NEXT_REFUSAL_SECONDS: Final = 0.1
-# How soon a broker is tried again that cannot be reached, or that does not keep a connection for a moment: what listens
-# there may be something in between, which has nobody behind it.
+# How soon to try again a broker that cannot be reached, or that closes a connection at once: what listens there may be
+# a proxy with nobody behind it.
 _LOOK_AGAIN_SECONDS: Final = 1.0
 _MOMENT_SECONDS: Final = 0.1
 
@@ -46,7 +46,8 @@ class Vigil:
         loop: asyncio.AbstractEventLoop,
         on_change: Callable[[int], None],
     ) -> None:
-        """`listener` is the one between brokers. `on_change` is told who is suspected now, or is no longer."""
+        """`listener` is the one between brokers. `on_change` is called when a broker becomes suspected, or is no
+        longer."""
         self._broker_id = broker_id
         self._listener = listener
         self._network = network
@@ -63,7 +64,7 @@ class Vigil:
         return {broker_id: each.epoch for broker_id, each in self._watched.items() if each.is_suspected}
 
     def follow(self, registry: Registry) -> None:
-        """Watch those that this session shows. What is known of them from a former session stays known."""
+        """Watch the brokers that this session shows. What is known about them from a former session stays known."""
         self._leave()
         self._registry = registry
         self._unwatch = [registry.watch(path, self._on_tree) for path in (znodes.BROKER_IDS, znodes.CONTROLLER)]
@@ -84,11 +85,11 @@ class Vigil:
         self._look()
 
     def _look(self) -> None:
-        """Watch exactly those that are to be watched."""
+        """Watch exactly the brokers that should be watched."""
         try:
             wanted = self._wanted()
         except znodes.MalformedNode as error:
-            log.warning("it cannot be seen who is to be watched", reason=str(error))
+            log.warning("cannot find out which brokers to watch", reason=str(error))
             return
         for broker_id, each in list(self._watched.items()):
             if broker_id not in wanted or wanted[broker_id].epoch != each.epoch:
@@ -104,7 +105,7 @@ class Vigil:
         assert registry is not None
         controller = registry.find(znodes.CONTROLLER)
         if controller is None:
-            # Those that are watched stay watched: one of them may be the next controller's suspect.
+            # The watched brokers stay watched: one of them may be the next controller's suspect.
             return {broker_id: image for broker_id in self._watched if (image := self._image(registry, broker_id))}
         controller_id = znodes.read_controller(controller)
         if controller_id != self._broker_id:

@@ -43,6 +43,6 @@ class World(NamedTuple):
     unclean_allowed: Callable[[TopicImage], bool]
     random_bytes: Callable[[int], bytes]
     failure_of: Callable[[str], str | None] = lambda topic: None
-    """Why this broker could not make the logs of a topic, as far as it knows."""
+    """Why this broker could not create the logs of a topic, as far as it knows."""
     suspects: Callable[[], Mapping[int, int]] = dict
     """Brokers that seem to have died, each with the epoch of its registration (cluster.vigil)."""

@@ -25,7 +25,7 @@ _OPERATIONS_AT_A_TIME: Final = 1000
 
 
 class Deposed(Exception):
-    """Another broker is the controller now, or will be: this one decides nothing any more."""
+    """Another broker is the controller now, or will be: this one no longer decides anything."""
 
 
 class Writes:
@@ -50,7 +50,7 @@ class Writes:
             try:
                 await self.write(decision.operations)
             except Conflict:
-                if self._cluster.revision == revision:  # it does not even fit the tree that it was made from
+                if self._cluster.revision == revision:  # it does not fit the tree that it was decided from
                     raise
             else:
                 return decision.results

@@ -1,4 +1,4 @@
-"""Altering settings at run-time: pure decisions from the present overrides to the new ones.
+"""Altering settings at run-time: pure decisions from the current overrides to the new ones.
 
 An override is a text that is set for one topic, for one broker, or for all brokers of the cluster. Nothing changes
 here: the caller stores the result, and then makes a new TopicConfig or calls BrokerConfig.set_dynamic. An alteration
@@ -120,7 +120,7 @@ def _apply(
                 raise InvalidConfigError(
                     f"{name} is not a list, so nothing can be appended to it or subtracted from it"
                 )
-            # Like Kafka: this begins with the default, not with the broker's file.
+            # As in Kafka, this starts from the default, not from the broker's file.
             current = altered.get(name, setting.show(setting.default) or "")
             altered[name] = _alter_list(current, value, append=kind == OperationKind.APPEND)
         else:

@@ -36,7 +36,7 @@ _FAMILIES = {
 class BrokerConfig(BrokerSettings):
     """Each setting is an attribute: `config.socket_request_max_bytes`.
 
-    An alteration changes this object in place: code that reads an attribute when it needs it sees the present value.
+    An alteration changes this object in place: code that reads an attribute when it needs it sees the current value.
     """
 
     without_effect: Strings  # the settings that are set and have no effect, by their full names
@@ -158,7 +158,7 @@ class BrokerConfig(BrokerSettings):
         )
 
     def is_protected(self, listener: str) -> bool:
-        """Whether a listener is for brokers alone. The limits of the whole broker do not keep them from each other."""
+        """Whether a listener is only for brokers. The limits of the whole broker do not keep them from each other."""
         return len(self.broker_listeners) > 1 and listener == self.inter_broker_listener.name
 
     @property
@@ -174,7 +174,7 @@ class BrokerConfig(BrokerSettings):
         return tuple(sentences)
 
     def is_set(self, name: str) -> bool:
-        """Whether a setting was given a value, be it the default."""
+        """Whether a setting was given a value, even if that is the default."""
         return any(name in texts for texts in (self._static, self._cluster_wide, self._this_broker))
 
     @property

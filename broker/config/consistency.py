@@ -31,7 +31,7 @@ _MEBIBYTE = 1024 * 1024
 # A server.properties may say 0. Set at run-time, it would lock everybody out, including those who want to set it back.
 _NOT_ZERO_AT_RUN_TIME = ("max.connections", "max.connection.creation.rate")
 
-# Like in Kafka, each step at run-time at most halves or doubles them.
+# As in Kafka, each step at run-time at most halves or doubles them.
 _THREAD_COUNTS = ("log.cleaner.threads", "num.recovery.threads.per.data.dir", "num.replica.fetchers")
 
 
@@ -81,7 +81,7 @@ def _problems_of_authorization(config: BrokerSettings) -> Iterator[str]:
             yield f"{setting} needs authorizer.class.name: without an authorizer, every client may do everything"
     for principal in principals(config.super_users):
         kind, _, user = principal.partition(":")
-        if not (kind and user):  # nobody would ever be it
+        if not (kind and user):  # no client could ever match it
             yield f"super.users has {principal!r}, but each principal must be like User:alice"
 
 
@@ -93,9 +93,9 @@ def lockouts(values: Mapping[str, Any], altered: Collection[str]) -> Iterator[st
 
 
 def too_large_steps(present: BrokerSettings, values: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each value, given by attribute, that is too far from the present one for a single alteration."""
+    """A sentence for each value, given by attribute, that is too far from the current one for a single alteration."""
     for name in _THREAD_COUNTS:
         attribute = name.replace(".", "_")
         old, new = getattr(present, attribute), values[attribute]
         if new != old and not max(1, old // 2) <= new <= old * 2:
-            yield f"{name} is {new}, but an alteration must leave it between half and twice its present value, {old}"
+            yield f"{name} is {new}, but an alteration must leave it between half and twice its current value, {old}"

@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
 def evaluate(texts: Texts, origins: Texts) -> Evaluation:
     """The typed values of texts, or a ConfigError with all problems; `origins` says where each text was written.
 
-    Contradictions are looked for only if every value is valid by itself.
+    Checks for contradictions only if every value is valid by itself.
     """
     values = dict(_DEFAULTS)
     listener_values = {}

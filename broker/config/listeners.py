@@ -83,7 +83,7 @@ def resolve_listeners(
 
     if inter_broker_listener_name is not None and security_inter_broker_protocol is not None:
         problems.append("only one of inter.broker.listener.name and security.inter.broker.protocol may be set")
-    # Where nothing is said and there is only one, it is that one. Kafka insists that it is called PLAINTEXT.
+    # If neither is set and there is only one listener, use that one. Kafka insists that it is called PLAINTEXT.
     otherwise = names[0] if len(names) == 1 else "PLAINTEXT"
     between_brokers = (inter_broker_listener_name or security_inter_broker_protocol or otherwise).upper()
     if between_brokers not in names and not problems:

@@ -56,9 +56,9 @@ PER_LISTENER: dict[str, Setting[Any]] = {
     for name, setting in settings_of(SecuritySettings).items()
     if name.startswith(("ssl.", "sasl.", "connections."))
 }
-# How many connections a listener takes. Without a value of its own, a listener has the broker's.
+# How many connections a listener accepts. A listener without a value of its own has the broker's.
 LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
-# As in Kafka, this one says nothing unless it is set for one listener and one mechanism.
+# As in Kafka, this one has no effect unless it is set for one listener and one mechanism.
 ONLY_PER_LISTENER = ("sasl.jaas.config",)
 
 

@@ -69,7 +69,7 @@ NO_EFFECT = Effect(works=False)
 
 
 def always(value: object) -> Effect:
-    """No effect: whatever is set, and whatever Kafka's default says, the broker does as if it were this value."""
+    """No effect: whatever is set, and whatever Kafka's default says, the broker behaves as if it were this value."""
     return Effect(works=False, value=value)
 
 
@@ -127,7 +127,7 @@ class Setting(Generic[T]):
         return self.doc if self.effect.works else f"{self.doc} It has no effect in Barnabas."
 
     def is_ignored(self, value: T) -> bool:
-        """Whether the broker does something else than this value says."""
+        """Whether the broker does something other than what this value says."""
         if self.effect.works:
             return False
         return value != (self.default if self.effect.value is None else self.effect.value)

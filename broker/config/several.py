@@ -27,8 +27,8 @@ def configs_for(
 ) -> list[BrokerConfig]:
     """`path` and `assignments` as for BrokerConfig.load, whose ConfigError this raises.
 
-    `listeners` are those of the first brokers, where they are not to follow from the first one's. Unless they say
-    otherwise, the topics of several brokers have up to three replicas.
+    `listeners` are those of the first brokers, if they should not be derived from the first one's. Unless the settings
+    say otherwise, the topics of several brokers have up to three replicas.
     """
     if listeners:
         assignments = [*assignments, f"listeners={listeners[0]}"]

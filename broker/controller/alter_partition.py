@@ -72,12 +72,12 @@ def _objection(
     shutting_down: frozenset[int],
 ) -> ErrorCode:
     if wanted.leader_epoch > partition.leader_epoch or wanted.partition_epoch > partition.partition_epoch:
-        # The leader has heard from a controller that is newer than this one.
+        # The leader has orders from a newer controller than this one.
         return ErrorCode.NOT_CONTROLLER
     if wanted.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if isr == partition.isr_nodes:
-        return ErrorCode.NONE  # an answer got lost, and it asks again
+        return ErrorCode.NONE  # an answer was lost, and it asks again
     if wanted.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     if partition.leader_id not in isr or any(member not in partition.replica_nodes for member in isr):

@@ -34,7 +34,7 @@ def spread_replicas(
             f"There cannot be {replication_factor} replicas of a partition on {count} broker(s)",
         )
     racks = {broker_id: rack for broker_id, rack in brokers.items() if rack is not None}
-    # As Kafka's clients do where some brokers have no rack: nobody can say where those are.
+    # As Kafka's clients do if some brokers have no rack: it is not known where those are.
     with_racks = len(racks) == count
     in_order = _alternating(racks) if with_racks else sorted(brokers)
     assignments = []
@@ -51,7 +51,7 @@ def spread_replicas(
 
 
 def position_in_round(brokers: Mapping[int, str | None], first_replica: int) -> int:
-    """Where the round of a topic began whose first partition has this first replica, as Kafka finds it."""
+    """Where the round of a topic started, given the first replica of its first partition, as Kafka finds it."""
     ids = sorted(brokers)
     return next((position for position, broker_id in enumerate(ids) if broker_id >= first_replica), 0)
 
@@ -61,7 +61,7 @@ def _follower(brokers: Sequence[int], first: int, shift: int, number: int) -> in
 
 
 def _alternating(racks: Mapping[int, str]) -> list[int]:
-    """The brokers so that neighbours are in different racks, as far as possible."""
+    """The brokers in an order in which neighbours are in different racks, as far as possible."""
     by_rack = [
         [broker_id for broker_id in sorted(racks) if racks[broker_id] == rack] for rack in sorted({*racks.values()})
     ]

@@ -77,7 +77,7 @@ def _replicas(cluster: ClusterView, image: TopicImage, topic: NewPartitions) -> 
     if topic.count < present:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
-            f"Topic {topic.name} has {present} partition(s) and cannot be cut down to {topic.count}",
+            f"Topic {topic.name} has {present} partition(s) and cannot be reduced to {topic.count}",
         )
     replication_factor = len(image.partitions[0].replica_nodes)
     if topic.assignments is not None:
@@ -89,7 +89,7 @@ def _replicas(cluster: ClusterView, image: TopicImage, topic: NewPartitions) -> 
         for replicas in topic.assignments:
             check_replicas(replicas, cluster.brokers, replication_factor)
         return [tuple(replicas) for replicas in topic.assignments]
-    # Continue the round that the topic's first partition began.
+    # Continue the round that the topic's first partition started.
     brokers = racks_of(cluster)
     start = position_in_round(brokers, image.partitions[0].replica_nodes[0])
     return spread_replicas(

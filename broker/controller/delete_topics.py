@@ -63,7 +63,7 @@ def _find(cluster: ClusterView, reference: TopicReference, times: int) -> TopicI
     if name is not None and topic_id != ZERO_UUID:
         raise Refused(ErrorCode.INVALID_REQUEST, "A topic is given by its name or by its id, not by both")
     if name is None and topic_id == ZERO_UUID:
-        raise Refused(ErrorCode.INVALID_REQUEST, "A topic is given by its name or by its id, not by neither")
+        raise Refused(ErrorCode.INVALID_REQUEST, "A topic is given by its name or by its id, and this one has neither")
     if times > 1:
         raise Refused(ErrorCode.INVALID_REQUEST, "The topic is given twice")
     topic = cluster.topic_by_id(topic_id) if name is None else cluster.topic(name)
@@ -74,7 +74,7 @@ def _find(cluster: ClusterView, reference: TopicReference, times: int) -> TopicI
 
 
 def _operations(cluster: ClusterView, topic: TopicImage) -> list[Operation]:
-    """Children before their parents. A note stays of the topic's id, by which its folders are known to be of no use."""
+    """Children before their parents. A note of the topic's id stays, which shows that its folders are of no use."""
     paths: list[str] = []
     for partition in topic.partitions:
         paths.append(znodes.state_path(topic.name, partition.partition_index))

@@ -60,7 +60,8 @@ def raise_leader_epochs(cluster: ClusterView, broker_id: int, controller_epoch: 
 
 
 def imbalanced_partitions(cluster: ClusterView, percentage: int) -> list[TopicPartition]:
-    """The partitions to lead back to their first replicas: those of brokers that lead too few of theirs.
+    """The partitions whose leadership should return to their first replicas: those of brokers that lead too few of
+    theirs.
 
     A broker has too few if more than `percentage` of the partitions that prefer it are led by others.
     """
@@ -88,7 +89,7 @@ def _can_lead(cluster: ClusterView, broker_id: int, each: TopicPartition) -> boo
 
 
 def move_leader(cluster: ClusterView, each: TopicPartition, broker_id: int) -> Decision[PartitionResult]:
-    """Let a given replica lead, if it is alive and in sync."""
+    """Make a given replica the leader, if it is alive and in sync."""
     topic, index = each
     partition = cluster.partition(topic, index)
     if partition is None:

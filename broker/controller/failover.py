@@ -1,4 +1,4 @@
-"""What becomes of partitions when brokers die, come back, or start again: pure decisions over the whole cluster."""
+"""What happens to partitions when brokers die, come back, or restart: pure decisions over the whole cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UncleanAllowed = Callable[[TopicImage], bool]
 
 
 class Brokers(NamedTuple):
-    """Who can lead. Those that `restarted` are alive, but may have lost the ends of their logs on the way."""
+    """Which brokers can lead. Those that `restarted` are alive, but may have lost the ends of their logs."""
 
     live: frozenset[int]
     restarted: frozenset[int] = frozenset()
@@ -28,8 +28,9 @@ class Brokers(NamedTuple):
 def led(partition: PartitionImage, brokers: Brokers, *, unclean: bool) -> PartitionImage | None:
     """A partition with the leader that it should have now, in a new leader epoch. None if it can stay as it is.
 
-    A broker that restarted is treated as one that died and came back: others of the ISR lead before it does, and what
-    it leads alone continues in a new leader epoch, in which nobody takes the end of its log for what it was.
+    A broker that restarted is treated as one that died and came back: other members of the ISR are preferred, and a
+    partition that only it can lead continues in a new leader epoch, so that nobody mistakes the end of its log for the
+    old one.
     """
     if brokers.restarted:
         others = brokers.live - brokers.restarted
@@ -64,7 +65,7 @@ def look_after(
 
 
 def recovered(nodes: Iterable[tuple[int, Node]]) -> list[Operation]:
-    """The operations that note that partitions of brokers which crashed are in new leader epochs."""
+    """The operations that note that partitions of crashed brokers are in new leader epochs."""
     return [
         Set(znodes.broker_path(broker_id), znodes.broker_after_recovery(broker_id, node), node.version)
         for broker_id, node in nodes
@@ -75,8 +76,7 @@ def hand_over(
     cluster: ClusterView, broker_id: int, shutting_down: frozenset[int]
 ) -> tuple[list[Operation], list[TopicPartition]]:
     """The operations that let a broker stop: others lead, and nobody waits for it. Then the partitions that it follows.
-
-    What has only one replica stays: nobody else has it.
+    A partition with only one replica stays where it is.
     """
     operations: list[Operation] = []
     followed: list[TopicPartition] = []
@@ -93,9 +93,9 @@ def hand_over(
 def without_failed(
     cluster: ClusterView, failed: Mapping[tuple[int, TopicPartition], int], shutting_down: frozenset[int]
 ) -> list[Operation]:
-    """The operations that let others lead what brokers cannot write to, and let nobody wait for those brokers.
-
-    `failed` has the leader epoch in which a broker has said so. What is in sync there alone stays with it.
+    """The operations that make others lead the partitions that brokers cannot write to, so that nobody waits for those
+    brokers. `failed` has the leader epoch in which a broker reported it. A partition that is in sync only there stays
+    with it.
     """
     replicas: dict[TopicPartition, list[int]] = {}
     for (broker_id, name), leader_epoch in failed.items():
@@ -113,7 +113,7 @@ def without_failed(
 
 
 def still_led(cluster: ClusterView, broker_id: int) -> list[TopicPartition]:
-    """What a broker leads although others have replicas: they are not in sync, or are not there."""
+    """The partitions that a broker leads although others have replicas: those are not in sync, or not alive."""
     return [
         TopicPartition(topic.name, partition.partition_index)
         for topic, partition in _replicated(cluster, broker_id)

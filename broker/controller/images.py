@@ -21,7 +21,7 @@ class Endpoint(NamedTuple):
 
 
 class BrokerImage(NamedTuple):
-    """A broker that is alive. Each registration of a broker has a higher epoch than those before; -1: not known.
+    """A broker that is alive. Each registration of a broker has a higher epoch than the ones before; -1: not known.
 
     `after_crash`: its last run did not end cleanly, so the ends of its logs may be gone.
     """

@@ -1,9 +1,8 @@
-"""What the controller orders brokers to do: derived from what changed in the cluster, and made into messages.
-
-LeaderAndIsr goes to the replicas of partitions whose leader or leader epoch changed, which it does whenever replicas
-come or go; a change of the ISR alone is the leader's own, who knows it. UpdateMetadata tells every broker what
-partitions and brokers look like. StopReplica ends a replica. For one broker they go out in that order, so that it leads
-a partition before it tells clients so.
+"""What the controller orders brokers to do: derived from what changed in the cluster, as messages. LeaderAndIsr goes to
+the replicas of partitions whose leader or leader epoch changed, which happens whenever replicas come or go; a change of
+the ISR alone was made by the leader, which knows about it. UpdateMetadata tells every broker what partitions and
+brokers look like. StopReplica ends a replica. For one broker they go out in that order, so that it leads a partition
+before it tells clients so.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from barnabas.protocol.messages.update_metadata import (
 # In place of a leader epoch, while a topic is being deleted.
 EPOCH_DURING_DELETE: Final = -2
 
-# In LeaderAndIsr: whether it names all partitions of a broker, so that others that it has are of no use.
+# In LeaderAndIsr: whether it names all partitions of a broker, so that any others that it has are of no use.
 TYPE_PARTIAL: Final = 0
 TYPE_FULL: Final = 2
 
@@ -140,7 +139,7 @@ def metadata_order(topic: TopicImage, partition: PartitionImage, live: Collectio
 def everything_for(
     broker_id: int, topics: Iterable[TopicImage], live: Collection[int]
 ) -> tuple[list[LeaderOrder], list[MetadataOrder]]:
-    """What a broker must be told that knows nothing: because it has started, or because the controller has."""
+    """What a broker that knows nothing must be told: because it has started, or because the controller has."""
     leaders: list[LeaderOrder] = []
     metadata: list[MetadataOrder] = []
     for topic in topics:
@@ -206,7 +205,7 @@ def update_metadata(
     brokers: Mapping[int, BrokerImage],
     kind: int = TYPE_PARTIAL,
 ) -> UpdateMetadataRequest:
-    """With TYPE_FULL, there are no other topics than these."""
+    """With TYPE_FULL, there are no topics other than these."""
     states: dict[str, UpdateMetadataTopicState] = {}
     for topic, partition, offline_replicas in orders:
         state = states.get(topic.name)

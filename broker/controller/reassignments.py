@@ -1,8 +1,8 @@
 """Moving partitions to other brokers: the topic's node records the replicas to add and remove.
 
 While a partition moves, its replicas are the old and the new ones together. When all new ones are in sync, the old ones
-go. Each step is one transaction, and begins a new leader epoch: so the next leader finds the partition in one step
-or in the next, and removed replicas cannot be counted any more.
+go. Each step is one transaction, and starts a new leader epoch: so the next leader finds the partition in one step or
+in the next, and removed replicas no longer count.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -69,7 +69,7 @@ def finish_reassignments(cluster: ClusterView, topics: Iterable[TopicImage]) -> 
 
 
 def finished_move(partition: PartitionImage, live: Collection[int]) -> PartitionImage | None:
-    """A partition with its new replicas alone, led by one of them. None as long as that cannot be."""
+    """A partition with only its new replicas, led by one of them. None as long as that is not possible."""
     target = target_replicas(partition)
     if not partition.is_reassigning or not set(target) <= set(partition.isr_nodes):
         return None

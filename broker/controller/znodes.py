@@ -13,7 +13,7 @@ Paths and JSON are those that Kafka kept in ZooKeeper:
     /config/brokers/N, .../<default>         the same
     /config/groups/G                         the same; Apache Kafka 3.9 has none of these
     /config/users/U, /config/clients/C,
-      /config/users/U/clients/C, /config/ips/A   the same: quotas, and what is known of a user's passwords
+      /config/users/U/clients/C, /config/ips/A   the same: quotas, and a user's SCRAM credentials
     /config/changes/config_change_SEQUENCE   {"version": 2, "entity_path": "topics/T"}: these settings were altered
     /log_dir_event_notification/log_dir_event_SEQUENCE   {"version": 1, "broker": N, "event": 1}: look at its disk
     /latest_producer_id_block                {"version": 1, "broker": N, "block_start": ID, "block_end": ID}
@@ -68,7 +68,7 @@ SKELETON: Final = (
     ),
     *("/admin", DELETIONS, "/isr_change_notification", LOG_DIR_EVENTS),
 )
-"""The parent nodes without data, from the top. All that Kafka 3.9 expects are there, also those of no use here."""
+"""The parent nodes without data, from the top. This includes all that Kafka 3.9 expects, even those of no use here."""
 
 
 Fields = dict[str, Any]
@@ -103,7 +103,7 @@ def topic_config_path(topic: str) -> str:
 
 
 def broker_config_path(broker_id: int | None) -> str:
-    """The path for one broker, or with None for all brokers."""
+    """The path for one broker, or for all brokers with None."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
 
 
@@ -152,7 +152,7 @@ def read_broker_id(name: str) -> int:
 def write_broker(broker: BrokerImage, timestamp: int, directory_id: str = "") -> bytes:
     """`directory_id` tells this broker from another one that was given the same id by mistake.
 
-    What Kafka does not know comes last, and only where it says something.
+    Fields that Kafka does not know come last, and only if they have a value.
     """
     first = broker.endpoints[0]
     fields: Fields = {
@@ -174,7 +174,7 @@ def write_broker(broker: BrokerImage, timestamp: int, directory_id: str = "") ->
 
 
 def broker_after_recovery(broker_id: int, node: Node) -> bytes:
-    """A broker's node once everybody has been told that its last run ended in a crash."""
+    """A broker's node once every broker has been told that its last run ended in a crash."""
 
     def parse(fields: Fields) -> bytes:
         fields.pop("after_crash", None)
@@ -364,7 +364,7 @@ def write_deletion(brokers: Iterable[int]) -> bytes:
 
 
 def read_deletion(path: str, node: Node) -> frozenset[int] | None:
-    """The brokers that may still have folders of a deleted topic; None: nobody knows which."""
+    """The brokers that may still have folders of a deleted topic; None if that is not known."""
     if not node.data:
         return None
     return _read(path, node, lambda fields: frozenset(_numbers(fields["brokers"])))
@@ -376,7 +376,7 @@ def write_producer_id_block(broker_id: int, start: int, count: int) -> bytes:
 
 
 def read_producer_id_block_end(node: Node | None) -> int:
-    """The last producer id that was given to somebody; -1: none. Kafka makes the node before it has data."""
+    """The last producer id that was allocated; -1: none. Kafka creates the node before it has data."""
     if node is None or not node.data:
         return -1
     return _read(PRODUCER_ID_BLOCK, node, lambda fields: int(fields["block_end"]))

@@ -1,4 +1,4 @@
-"""What coordinators know of the cluster: who leads which partition."""
+"""What coordinators know about the cluster: who leads which partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.schema import Message
 
-# Has the controller create an internal topic. NONE too if it is there already.
+# Has the controller create an internal topic. Also NONE if it already exists.
 CreateInternalTopic = Callable[[str], Awaitable[ErrorCode]]
 
 

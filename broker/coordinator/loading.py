@@ -1,8 +1,8 @@
 """Loading a coordinator's shard: everything in its partition is replayed.
 
-A load belongs to one leadership. It reads what the log held when that began, which stays as it is while this broker
-leads, and it is complete when all of that is committed: until then a new leader may not have it, and whatever was
-answered on it could turn out to be untrue. Nobody is served before. A load that is no longer wanted, because
+A load belongs to one leadership. It reads what the log held when that leadership started, which does not change while
+this broker leads, and it is complete when all of that is committed: until then a new leader may not have it, and
+answers based on it could turn out to be wrong. Nobody is served before that. A load that is no longer wanted, because
 the partition was lost or is led in a newer epoch, ends without a result (KAFKA-10614).
 """
 
@@ -118,7 +118,7 @@ class Load:
             except Exception as error:
                 found.append(_Read(header.base_offset, error))
         if next_offset <= offset:
-            raise CorruptRecords(f"the log does not go on after offset {offset}")
+            raise CorruptRecords(f"the log does not continue after offset {offset}")
         return next_offset, found
 
     def _parse_batch(self, batch: memoryview, header: BatchHeader, found: list[_Read]) -> None:

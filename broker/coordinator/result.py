@@ -32,7 +32,7 @@ class CoordinatorResult(NamedTuple):
     """The run-time appends the records, replays them and calls `done`; if it cannot, only `done`, with the error.
 
     With a producer, the records belong to its open transaction: they become valid when that is committed. With an
-    error, the decision is a refusal: `done` gets it, once everything is committed that it may rest on. `key` is the
+    error, the decision is a refusal: `done` gets it, once everything that it may depend on is committed. `key` is the
     group or transactional id, which is set aside if `done` fails.
     """
 
@@ -55,7 +55,7 @@ class Operation(Protocol):
     key: str
 
     def decide(self, shard: Any) -> CoordinatorResult:
-        """What is to be done about it, which ends with `done`."""
+        """What has to be done about it, ending with a call of `done`."""
 
     def done(self, error: ErrorCode) -> None:
-        """It is true and committed, or this is why not."""
+        """It is done and committed, or this is why not."""

@@ -6,8 +6,8 @@ partition, then replayed, and once they are committed the client is answered. Th
 replaying, so nothing is decided on a state that is about to change.
 
 A shard may be ahead of what is committed. So an answer that only reads it waits as well, until everything decided so
-far is committed: a new leader may not have the rest. When leadership is lost, the shard is dropped as a whole, and who
-waits is answered NOT_COORDINATOR. Nothing has to be undone.
+far is committed: a new leader may not have the rest. When leadership is lost, the shard is dropped as a whole, and
+waiting clients get NOT_COORDINATOR. Nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class CoordinatorRuntime(Generic[S]):
     ) -> None:
         """`make_shard` gets a function that carries out what the shard decides by itself.
 
-        `kind` is what the keys of operations are: what the set-aside list calls one that fails. Only if transactions
-        write to the topic (`in_transactions`) do shards get to see them and their ends. `timeout_ms` is how long a
-        client waits for replicas; `too_large` is what it hears if a decision does not fit into a batch.
+        `kind` is what the keys of operations are: what the set-aside list calls one that fails. Shards see transactions
+        and their ends only if those write to the topic (`in_transactions`). `timeout_ms` is how long a client waits for
+        replicas; `too_large` is the error that it gets if a decision does not fit into a batch.
         """
         self.topic = topic
         self.kind = kind
@@ -121,7 +121,7 @@ class CoordinatorRuntime(Generic[S]):
     # --- leading ---
 
     def on_leader(self, partition: Partition) -> None:
-        """This broker leads a partition, in a new epoch perhaps. Its shard is loaded, unless it is.
+        """This broker leads a partition, perhaps in a new epoch. Loads its shard, unless it is already loaded.
 
         A loaded shard stays in the next epoch of the same leader: nobody else has written meanwhile.
         """
@@ -143,7 +143,7 @@ class CoordinatorRuntime(Generic[S]):
             self._drop(led)
 
     def load(self) -> None:
-        """Look again at all partitions that this broker leads: loading one may have failed."""
+        """Check all partitions that this broker leads again: loading one may have failed."""
         for partition in self._replicas.of_topic(self.topic):
             if leads(partition):
                 self.on_leader(partition)
@@ -232,9 +232,8 @@ class CoordinatorRuntime(Generic[S]):
     # --- waiting ---
 
     def when_committed(self, index: int, tell: Tell) -> None:
-        """Tell when everything that was decided so far in a shard is committed: an answer may rest on any of it.
-
-        With NONE then; otherwise with the error that a client gets instead of the answer.
+        """Call back when everything that was decided so far in a shard is committed, because an answer may depend on
+        any of it: with NONE, or with the error that a client gets instead of the answer.
         """
         led = self._led.get(index)
         if led is None:
@@ -272,7 +271,7 @@ class CoordinatorRuntime(Generic[S]):
         return {partition_of(key, count) for key in keys}
 
     def all_committed(self, indexes: Iterable[int]) -> bool:
-        """Whether answers that rest on these shards need not wait."""
+        """Whether answers that depend on these shards need not wait."""
         for index in indexes:
             led = self._led.get(index)
             if led is not None and not self._is_committed(led):
@@ -300,7 +299,7 @@ class CoordinatorRuntime(Generic[S]):
     # --- decisions of a shard's own, or for one client ---
 
     def carry_out(self, index: int, decision: CoordinatorResult) -> None:
-        """Append, replay, and tell when it is committed."""
+        """Append, replay, and report when it is committed."""
         led = self._led.get(index)
         if led is None:
             decision.done(ErrorCode.NOT_COORDINATOR)
@@ -319,7 +318,8 @@ class CoordinatorRuntime(Generic[S]):
             self.carry_out(index, CoordinatorResult(records[start : start + _RECORDS_PER_PART]))
 
     def end_transaction(self, index: int, end: TransactionEnd) -> None:
-        """A marker has been appended to a shard's partition. A load does not read what came after it began."""
+        """A marker has been appended to a shard's partition. A load does not read what was appended after it
+        started."""
         led = self._led.get(index)
         if led is None:
             return
@@ -383,9 +383,8 @@ class CoordinatorRuntime(Generic[S]):
     # --- what was decided ---
 
     def _make_true(self, led: _Led[S], decided: Sequence[CoordinatorResult]) -> None:
-        """Append the records of decisions as one batch, replay them, and tell when they are committed.
-
-        A decision that belongs to a producer's transaction comes alone: its batch is the producer's.
+        """Append the records of decisions as one batch, replay them, and report when they are committed. A decision
+        that belongs to a producer's transaction comes alone, because its batch is the producer's.
         """
         records = [record for decision in decided for record in decision.records]
         error = self._append(led, records, decided[0].producer) if records else ErrorCode.NONE
@@ -408,7 +407,7 @@ class CoordinatorRuntime(Generic[S]):
     def _append(
         self, led: _Led[S], records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None
     ) -> ErrorCode:
-        """Append records and replay them, or give the error, and nothing has changed."""
+        """Append records and replay them. Or return the error; then nothing has changed."""
         partition = led.partition
         now_ms = self._replicas.clock.now_ms()
         reads = [record.read or self._read_record(record) for record in records]
@@ -430,12 +429,12 @@ class CoordinatorRuntime(Generic[S]):
 
 
 class _Waiting:
-    """Somebody who is told once: that something is committed, that it never will be, or that it takes too long."""
+    """Called back once: when something is committed, when it never will be, or when it takes too long."""
 
     __slots__ = ("failed", "tell", "timer")
 
     def __init__(self, tell: Tell, failed: Callable[[], None]) -> None:
-        """`failed` is called before a failure is told."""
+        """`failed` is called before a failure is reported."""
         self.tell: Tell | None = tell
         self.failed = failed
         self.timer: Timer | None = None

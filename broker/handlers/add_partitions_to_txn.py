@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (key 24): partitions become part of a producer's transaction, which begins with that.
+"""AddPartitionsToTxn (key 24): partitions become part of a producer's transaction, which starts with the first of them.
 
 Up to version 3 a producer sends it for one transaction. Versions 4 and 5 are for brokers, which ask about several at
 once, and may only want to know whether the partitions are part of a transaction (verify only). If one partition of a

@@ -1,6 +1,6 @@
 """AlterClientQuotas (key 49): set or remove quotas of users, client ids and addresses.
 
-Any broker does that. All versions say the same; version 1 is flexible.
+Any broker does that. All versions have the same fields; version 1 is flexible.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, request: Request, message: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Each entity by itself: one that is refused does not hold back the others.
-
-    As in Kafka, of a kind of name that an entity has twice the last one counts, and an entity that is named twice is
-    answered once.
+    """Each entity by itself: one that is refused does not affect the others. As in Kafka, if an entity has two names of
+    the same kind, the last one counts, and an entity that is named twice is answered once.
     """
     by_entity: dict[frozenset[tuple[str, str | None]], list[RequestEntryData]] = {}
     for entry in message.entries:

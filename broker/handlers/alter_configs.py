@@ -1,6 +1,6 @@
 """AlterConfigs (key 33): replace all settings that were set for topics or brokers.
 
-All versions say the same; version 2 is flexible. A setting that is not named goes back to its default.
+All versions have the same fields; version 2 is flexible. A setting that is not named returns to its default.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AlterPartition (key 56): leaders ask the controller for other in-sync replicas.
 
-Version 3 comes with the members' broker epochs, so that a follower that restarted meanwhile is not let in.
+Version 3 comes with the members' broker epochs, so that a follower that restarted meanwhile does not join.
 """
 
 from __future__ import annotations

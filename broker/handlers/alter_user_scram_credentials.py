@@ -1,6 +1,5 @@
-"""AlterUserScramCredentials (key 51): set or remove what the broker knows of users' passwords.
-
-A client sends a password salted and hashed, never itself.
+"""AlterUserScramCredentials (key 51): set or remove users' SCRAM credentials. A client sends a password salted and
+hashed, never in clear.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class _Refused(Exception):
 async def handle(
     broker: Broker, request: Request, message: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    """As in Kafka, a request names each user once, whatever the mechanisms; the first problem of a user is told."""
+    """As in Kafka, a request names each user once, whatever the mechanisms; the first problem of a user is reported."""
     both: list[Wish] = [*message.deletions, *message.upsertions]
     wishes: dict[str, Wish] = {}
     refused: dict[str, _Refused] = {}

@@ -27,7 +27,7 @@ class Commit:
     """The partitions of one request that can be committed, until all of them are."""
 
     def __init__(self, commit: Callable[[Offsets, Done], None], answer: Callable[[], None]) -> None:
-        """`commit` commits some offsets, and tells the error of all of them; `answer` is called after the last."""
+        """`commit` commits some offsets, and reports one error for all of them; `answer` is called after the last."""
         self._commit = commit
         self._answer = answer
         self._offsets: list[tuple[TopicPartition, CommittedOffset]] = []
@@ -42,7 +42,7 @@ class Commit:
     def add(
         self, partition: TopicPartition, offset: CommittedOffset, answer: PartitionAnswer, *, too_long: bool
     ) -> None:
-        """`too_long` are the metadata of an offset that is answered, and not committed."""
+        """`too_long`: the metadata of the offset are too long, so it is answered but not committed."""
         if too_long:
             self._too_long.append(answer)
         else:
@@ -54,7 +54,7 @@ class Commit:
         self._answer()
 
     def steps(self) -> Steps[None]:
-        """Commit. Without any offset that can be, the group is asked all the same: it may object to the client."""
+        """Commit. If no offset can be committed, the group is asked anyway: it may refuse the client."""
         starts = range(0, max(len(self._offsets), 1), _AT_A_TIME)
         self._left = len(starts)
         for start in starts:

@@ -1,4 +1,5 @@
-"""ConsumerGroupDescribe (key 69): groups of the consumer protocol, with their members. Version 1 tells their types."""
+"""ConsumerGroupDescribe (key 69): groups of the consumer protocol, with their members. Version 1 adds the members'
+types."""
 
 from __future__ import annotations
 

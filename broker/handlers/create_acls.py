@@ -1,7 +1,6 @@
-"""CreateAcls (key 30): add access rules. A rule that is there already is created once more without a complaint.
-
-All versions say the same; version 2 is flexible, 3 knows the resource type USER. Any broker writes rules to the
-registry. They hold here before the answer, elsewhere soon.
+"""CreateAcls (key 30): add access rules. Creating a rule that already exists is not an error. All versions have the
+same fields; version 2 is flexible, 3 adds the resource type USER. Any broker writes rules to the registry. They are
+effective here before the answer, elsewhere soon after.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ async def handle(broker: Broker, request: Request, message: CreateAclsRequest) -
     if broker.acl_follower is None:
         refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return CreateAclsResponse(results=[refused for _ in message.creations])
-    if any(map(_is_filter, message.creations)):  # as in Kafka, nothing of such a request is looked at
+    if any(map(_is_filter, message.creations)):  # as in Kafka, such a request is refused as a whole
         error = AclCreationResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message="A rule is not a filter.")
         return CreateAclsResponse(results=[error for _ in message.creations])
     problems = [_problem_with(creation) for creation in message.creations]
@@ -84,9 +83,7 @@ def _problem_with(creation: AclCreation) -> str | None:
             "from the principal name)"
         )
     if not can_be_kept(Pattern(resource_type, creation.resource_name, pattern_type)):
-        return (
-            f"A rule about {creation.resource_name!r} cannot be kept: slashes and dots make it no name in the registry"
-        )
+        return f"A rule about {creation.resource_name!r} cannot be stored: its slashes or dots make it an invalid path"
     return None
 
 

@@ -1,7 +1,7 @@
-"""CreateDelegationToken (key 38): make a token that stands for its owner.
+"""CreateDelegationToken (key 38): create a token that stands for its owner.
 
 - Version 2 is flexible.
-- Version 3: for another owner than the one who asks.
+- Version 3 can create one for an owner other than the requester.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CreatePartitions (key 37): give topics more partitions. Only the controller does that.
 
-All versions say the same; version 2 is flexible.
+All versions have the same fields; version 2 is flexible.
 """
 
 from __future__ import annotations

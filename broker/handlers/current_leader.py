@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def current_leader(broker: Broker, topic: str | bytes, index: int) -> tuple[int, int] | None:
-    """The leader and its epoch, as this broker's replica knows them, or else as the controller last told."""
+    """The leader and its epoch, as this broker's replica knows them, or else as the controller last reported them."""
     partition = broker.replicas.find(topic, index)
     if partition is not None:
         leader = partition.leader_id, partition.leader_epoch

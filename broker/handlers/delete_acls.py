@@ -1,6 +1,6 @@
 """DeleteAcls (key 31): remove the access rules that filters choose, and say which.
 
-All versions say the same; version 2 is flexible, 3 knows the resource type USER.
+All versions have the same fields; version 2 is flexible, 3 adds the resource type USER.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ async def handle(broker: Broker, request: Request, message: DeleteRecordsRequest
 
 
 class _Deletion:
-    """What becomes of one partition."""
+    """The deletion in one partition."""
 
     def __init__(self, partition: Partition | None, offset: int, result: DeleteRecordsPartitionResult) -> None:
         self.partition = partition
@@ -73,7 +73,7 @@ class _Deletion:
 
 async def _wait_for_followers(broker: Broker, deletions: list[_Deletion], timeout_ms: int) -> None:
     left: dict[_Deletion, CommitWait] = {}
-    over: asyncio.Future[None] | None = None  # set when all have begun
+    over: asyncio.Future[None] | None = None  # set when all have started
 
     def end() -> None:
         if over is not None and not over.done():

@@ -53,7 +53,7 @@ async def handle(broker: Broker, request: Request, message: DeleteTopicsRequest)
 def _not_deletable(
     broker: Broker, access: Access, topics: Sequence[TopicReference]
 ) -> list[tuple[TopicReference, TopicResult]]:
-    """Those that the client may not delete. Who may not describe a topic is not told whether it exists."""
+    """Those that the client may not delete. A client that may not describe a topic is not told whether it exists."""
     if access.cluster(AclOperation.DELETE):
         return []
     times = Counter(topics)

@@ -1,6 +1,6 @@
 """DescribeAcls (key 29): the access rules that a filter chooses, by resource.
 
-All versions say the same; version 2 is flexible, 3 knows the resource type USER.
+All versions have the same fields; version 2 is flexible, 3 adds the resource type USER.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def acl_filter(message: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
 
 
 def known(kind: type[Number], number: int) -> Number:
-    """What a number stands for; UNKNOWN if nobody here knows."""
+    """What a number stands for; UNKNOWN if it is not known here."""
     try:
         return kind(number)
     except ValueError:

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (key 48): the quotas of users, client ids and addresses that a filter selects.
 
-All versions say the same; version 1 is flexible.
+All versions have the same fields; version 1 is flexible.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""DescribeDelegationToken (key 41): tokens with their HMACs, of those whom the sender may ask about.
+"""DescribeDelegationToken (key 41): tokens with their HMACs, for the owners that the sender may ask about.
 
-Everybody may see the tokens that they own, asked for or may renew.
+Everybody may see the tokens that they own, requested or may renew.
 
 - Version 2 is flexible.
-- Version 3: who asked for a token.
+- Version 3 adds who requested a token.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def handle(broker: Broker, request: Request, message: DescribeLogDirsRequest) ->
 
 
 def _named(broker: Broker, topics: Sequence[DescribableLogDirTopic]) -> Steps[Collection[Partition]]:
-    """Those of the partitions that are there, each once."""
+    """The partitions that exist here, each once."""
     found: dict[Partition, None] = {}
     for topic in topics:
         for index in topic.partitions:

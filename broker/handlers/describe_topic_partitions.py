@@ -49,7 +49,7 @@ def handle(
     for name in names:
         yield
         if not access.topic(AclOperation.DESCRIBE, name):
-            if asked:  # a topic that nobody asked for is not spoken of
+            if asked:  # a topic that was not asked for is left out
                 denied.append(_not_authorized(name))
             continue
         if not room:

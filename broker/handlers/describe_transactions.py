@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): what the coordinator knows of transactional ids.
+"""DescribeTransactions (key 65): what the coordinator knows about transactional ids.
 
 An id that is named twice is answered twice, as by Kafka.
 """

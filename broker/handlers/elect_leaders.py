@@ -62,7 +62,7 @@ async def handle(broker: Broker, request: Request, message: ElectLeadersRequest)
 
 
 def _not_controller(broker: Broker, asked: list[TopicPartitions] | None) -> Steps[list[ReplicaElectionResult]]:
-    """Who is not the controller says so of each partition, as in Kafka 3.9."""
+    """A broker that is not the controller says so for each partition, as in Kafka 3.9."""
     if asked is None:
         named = [(topic.name, range(len(topic.partitions))) for topic in broker.cluster.topics.values()]
     else:

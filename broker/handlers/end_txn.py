@@ -1,7 +1,7 @@
 """EndTxn (key 26): commit or abort a producer's transaction.
 
 From version 5 the producer also gets a new epoch (KIP-890), or a new id when its epochs are used up, and it may abort a
-transaction that it has not begun. Up to version 1 a fenced producer gets INVALID_PRODUCER_EPOCH.
+transaction that it has not started. Up to version 1 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Followers (requests with a replica's id) read to the end of the leader's log. Wh
 come, which moves the high watermark. Consumers read up to the high watermark, from version 11 on also from followers;
 a leader may send them to a replica that is closer (KIP-392).
 
-The result is slices of segment files, which the server sends from there. A request is answered at once if there is
-enough data (min_bytes) or an error, or if it does not want to wait; otherwise when appends have brought enough, or when
-max_wait_ms has passed.
+The result is slices of segment files, which the server sends directly from the files. A request is answered at once if
+there is enough data (min_bytes) or an error, or if it does not want to wait; otherwise when appends have brought
+enough, or when max_wait_ms has passed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _begin(broker: Broker, request: Request, message: FetchRequest, wanted: Part
 
 
 def _begin_large(broker: Broker, request: Request, message: FetchRequest) -> Steps[FetchResponse | None]:
-    """Begin a request that names very many partitions."""
+    """Start a request that names very many partitions."""
     wanted: Partitions = {}
     for topic in message.topics:
         for partition in topic.partitions:

@@ -95,7 +95,7 @@ class Fetch:
             request.meter = None  # brokers have no quotas
         # Whether topics may be read, by name; None: all of them may.
         self._readable = self._readable_topics(request.connection.access)
-        self._is_new = True  # whether partitions are looked at for the first time
+        self._is_new = True  # whether partitions are read for the first time
         # How much was read, may still be read, and is missing for an answer.
         self._size = self._left = self._missing = 0
         self._leaders: set[int] = set()  # those that the answer names
@@ -197,7 +197,8 @@ class Fetch:
         if partition.leadership is None and not self._may_read_from_follower(partition):
             return self._led_otherwise(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self._is_replica and not (self._is_believed and partition.has_follower(self._follower_id)):
-            # A follower that knows the leader's epoch may know of a reassignment that this leader will hear of.
+            # A follower that knows the leader's epoch may know about a reassignment that this leader will soon learn
+            # about.
             if wanted.current_leader_epoch >= 0:
                 return failed(key.partition, ErrorCode.UNKNOWN_LEADER_EPOCH)
             return self._led_otherwise(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -242,11 +243,11 @@ class Fetch:
             return readable[partition.topic]
         by_id = self._request.version >= _TOPIC_IDS_FROM_VERSION
         name = self._broker.cluster.name_of(key.topic_id) if by_id else key.topic
-        # An id that no topic has is unknown to everybody, except for who only says that it is a broker.
+        # An id that no topic has is unknown to everybody, except to a client that only claims to be a broker.
         return readable is not _NO_TOPIC if name is None else readable[name]
 
     def _may_read_from_follower(self, partition: Partition) -> bool:
-        """A consumer may; a broker follows nobody but the leader."""
+        """A consumer may; a broker follows only the leader."""
         following = partition.leader_id != NO_LEADER
         return following and not self._is_replica and self._request.version >= _FROM_FOLLOWERS_FROM_VERSION
 
@@ -377,7 +378,7 @@ class Fetch:
         self._request.answer(self._answer(answers))
 
     def _is_held_back(self, answers: Answers) -> bool:
-        """Whether the client gets nothing now, because it has had too much."""
+        """Whether the client gets nothing now, because it is over its quota."""
         meter = self._request.meter
         if meter is None:
             return False
@@ -393,7 +394,7 @@ class Fetch:
         return response
 
     def _count(self, answers: Iterable[tuple[PartitionKey, PartitionData]]) -> None:
-        """Note what goes out, as metrics have it."""
+        """Count what is sent, for the metrics."""
         for key, answer in answers:
             size = size_of(answer)
             if size:

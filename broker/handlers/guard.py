@@ -1,6 +1,5 @@
-"""What a whole request needs: a right to do something to the cluster. Handlers check what they do to single resources.
-
-With an authorizer, an API that is in none of these tables is for super users alone, so that nobody can forget a check.
+"""The rights on the cluster that a whole request needs. Handlers check the rights on single resources. With an
+authorizer, an API that is in none of these tables is only for super users, so that nobody can forget a check.
 """
 
 from __future__ import annotations
@@ -61,10 +60,10 @@ from barnabas.protocol.schema import Message
 
 _O = AclOperation
 
-# Before somebody is authenticated, and what tells nothing about the cluster.
+# Requests before authentication, and those that reveal nothing about the cluster.
 FREE: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
-# Their handlers check topics, groups, transactional ids, tokens, and what of the cluster they show.
+# Their handlers check topics, groups, transactional ids, tokens, and what they show of the cluster.
 CHECKED_BY_HANDLERS: Final = frozenset(
     {
         ApiKey.PRODUCE,
@@ -134,7 +133,7 @@ ON_CLUSTER: Final[dict[ApiKey, tuple[AclOperation, ...]]] = {
 
 
 def guarded(key: ApiKey, handle: Handler) -> Handler:
-    """A handler that is called only for those who may send such requests at all."""
+    """A handler that is called only for clients that may send such requests at all."""
     if key in FREE or key in CHECKED_BY_HANDLERS:
         return handle
     return partial(_guarded, ON_CLUSTER.get(key), handle)
@@ -151,7 +150,7 @@ def _guarded(operations: tuple[AclOperation, ...] | None, handle: Handler, reque
 
 
 def refusal(key: ApiKey, message: Any) -> Message:
-    """What somebody is told who may not send such a request."""
+    """The answer to a client that may not send such a request."""
     special = _REFUSALS.get(key)
     if special is not None:
         return special(message)
@@ -287,7 +286,7 @@ def _alter_client_quotas(message: AlterClientQuotasRequest) -> AlterClientQuotas
     )
 
 
-# What else an answer with one error for all must have.
+# Other required fields of an answer with one error for all.
 _BESIDES: Final[dict[ApiKey, dict[str, Any]]] = {
     ApiKey.DESCRIBE_ACLS: {"error_message": _TEXT, "resources": []},
     ApiKey.DESCRIBE_LOG_DIRS: {"results": []},
@@ -295,7 +294,7 @@ _BESIDES: Final[dict[ApiKey, dict[str, Any]]] = {
     ApiKey.LIST_CONFIG_RESOURCES: {"config_resources": []},
 }
 
-# Answers that have more than one error for all.
+# Answers that need more than one error for all.
 _REFUSALS: Final[dict[ApiKey, Callable[[Any], Message]]] = {
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,

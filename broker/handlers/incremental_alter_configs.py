@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (key 44): set or delete single settings, append to lists or subtract from them.
 
-Both versions say the same; version 1 is flexible.
+Both versions have the same fields; version 1 is flexible.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ async def handle(broker: Broker, request: Request, message: InitProducerIdReques
 
 
 def _denial(access: Access, transactional_id: str | None) -> ErrorCode:
-    """Why somebody may not have a producer id. Without a transactional id, who may write somewhere may have one."""
+    """Why a client may not have a producer id. Without a transactional id, a client that may write to any topic may
+    have one."""
     if transactional_id is not None:
         allowed = access.transactional_id(AclOperation.WRITE, transactional_id)
         return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

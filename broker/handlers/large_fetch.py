@@ -32,7 +32,7 @@ class LargeFetch(Fetch):
         super().__init__(broker, request, message, context)
         self._is_working = False
         self._looks_again = False  # whether there was news while the partitions were read
-        self._is_over = False  # whether it is to be answered with whatever there is
+        self._is_over = False  # whether to answer with whatever there is
 
     def begin(self) -> None:
         self._request.on_abandon = self._abandoned

@@ -1,6 +1,5 @@
-"""LeaderAndIsr (key 4): the controller tells which partitions this broker leads or follows.
-
-Answered when all logs are there. The controller's own broker calls `handle` without a request.
+"""LeaderAndIsr (key 4): the controller says which partitions this broker leads or follows. Answered when all logs
+exist. The controller's own broker calls `handle` without a request.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ async def handle(broker: Broker, request: Request | None, message: LeaderAndIsrR
 
 
 def _set_aside_strays(broker: Broker, message: LeaderAndIsrRequest) -> None:
-    """The controller has named all partitions of this broker: it knows nothing of the others."""
+    """The controller has named all partitions of this broker: it does not know any others."""
     named = {
         TopicPartition(topic.topic_name, state.partition_index): topic.topic_id
         for topic in message.topic_states

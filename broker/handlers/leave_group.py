@@ -38,6 +38,6 @@ def handle(broker: Broker, request: Request, message: LeaveGroupRequest) -> Step
 
 
 def _not_coordinator() -> Steps[LeaveGroupResponse | None]:
-    """Whether they have left is for the next coordinator to say."""
+    """Only the next coordinator can say whether they have left."""
     yield
     return LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)

@@ -50,7 +50,7 @@ _NOT_AVAILABLE_FROM_VERSION: Final = 5
 _READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 
-# What an answer takes besides its search (storage.inspection says what a unit is).
+# What an answer costs besides its search (storage.inspection says what a unit is).
 _UNITS_PER_PARTITION: Final = 5
 _NOTHING: Final = FoundOffset(-1, -1, -1)
 
@@ -68,7 +68,7 @@ async def handle(broker: Broker, request: Request, message: ListOffsetsRequest) 
             continue
         of_topic = twice.get(topic.name, ()) if known else ()
         partitions = []
-        if topic.name in refused:  # a topic may be named twice, too
+        if topic.name in refused:  # a topic may be named twice as well
             refused.discard(topic.name)
             partitions = [_error(index, ErrorCode.INVALID_REQUEST) for index in of_topic]
         async for wanted in spread(topic.partitions):

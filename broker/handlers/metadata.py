@@ -6,7 +6,7 @@ the whole answer.
 
 A topic that is created automatically is ready when the answer goes out, so the client need not ask again.
 
-Who may not describe a topic is not told whether it exists: it is left out of the list of all topics.
+A client that may not describe a topic is not told whether it exists: the list of all topics leaves it out.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _answer(
 
 
 class _Answer:
-    """What the client is told of each topic."""
+    """What the client is told about each topic."""
 
     def __init__(self, broker: Broker, access: Access, with_operations: bool, errors: dict[str, ErrorCode]) -> None:
         """`errors` are those of topics that could not be created."""

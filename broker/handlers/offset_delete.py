@@ -65,6 +65,6 @@ def handle(broker: Broker, request: Request, message: OffsetDeleteRequest) -> St
 
 
 def _not_coordinator() -> Steps[OffsetDeleteResponse | None]:
-    """Whether they are deleted is for the next coordinator to say."""
+    """Only the next coordinator can say whether they are deleted."""
     yield
     return OffsetDeleteResponse(error_code=ErrorCode.NOT_COORDINATOR, topics=[])

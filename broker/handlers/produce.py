@@ -5,7 +5,7 @@ librdkafka decides by that what a broker can do. Version 7 allows zstd; 8 names 
 the current leader; 12 is for transactions without AddPartitionsToTxn; 13 names topics by id.
 
 A batch is opaque here: it is checked, given its offset and written by the log, with all others of this turn of the
-loop. One that begins a transaction in its partition first waits for the transaction's coordinator
+loop. One that starts a transaction in its partition first waits for the transaction's coordinator
 (transaction/admission). acks=all waits until the batches are committed, at most as long as the request says. acks=0
 gets no answer; if such a request fails, its connection is closed, which is all that its client can notice.
 """
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 _ALL: Final = -1
-# A request with more parts is begun in pieces.
+# A request with more parts is started in pieces.
 _PARTS_AT_ONCE: Final = 500
 _ZSTD_FROM_VERSION: Final = 7
 _ABORTABLE_FROM_VERSION: Final = 11
@@ -139,7 +139,7 @@ class _Produce:
             self._answer()
 
     def _guarded(self, parts: Steps[None]) -> Steps[None]:
-        """They are begun also if the client has gone: one that wants no answer may."""
+        """They are started even if the client is gone: one that expects no answer may be."""
         try:
             yield from parts
         except Exception:
@@ -376,7 +376,7 @@ def objection(
 
 
 def commit_error(partition: Partition, failure: LogFailure | None) -> ErrorCode:
-    """What became of a batch with acks=all that had to wait for its commit."""
+    """The outcome of a batch with acks=all that had to wait for its commit."""
     if failure is not None:
         return error_code_of(failure)
     return ErrorCode.NONE if partition.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -1,6 +1,5 @@
-"""Answers that rest on a coordinator's state, which may be ahead of what is committed.
-
-They wait until it is. If it never will be, because another broker leads the partition now, nothing of it may be said.
+"""Answers that depend on a coordinator's state, which may be ahead of what is committed. They wait until it is
+committed. If it never will be, because another broker leads the partition now, the answer must not reveal it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def when_committed(
 ) -> M | None:
     """The answer, if all that was decided for these keys is committed; with None as keys, for all of them.
 
-    If it is not, the request is answered when it is. If it never will be, `otherwise` answers: as things are then.
+    If it is not, the request is answered when it is. If it never will be, `otherwise` makes the answer at that time.
     """
     if coordinator.all_committed(keys):
         return response

@@ -1,8 +1,8 @@
 """Produce (key 0) of one batch to one partition, by a shortcut: straight from the frame to the log and back.
 
 Small requests mostly have this form, and the objects of the general path (broker/handlers/produce) would cost more than
-everything else. The rules are the same: what they object to is left to the general path, which says why, and what the
-log refuses is answered as it would be there. Transactions and acks=0 always take the general path.
+everything else. The rules are the same: a request that breaks one is left to the general path, which says why, and what
+the log refuses is answered as it would be there. Transactions and acks=0 always take the general path.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ _AT_THE_BROKER: Final = (
 
 
 def check_sender(request: Request) -> None:
-    """TokenRefused unless it is certain who asks, and not by a token: nobody makes a token last by another one."""
+    """TokenRefused unless the client is authenticated, and not by a token: tokens must not be used to create or prolong
+    tokens."""
     connection = request.connection
     protocol = connection.listener.config.security_protocol
     is_unknown = protocol == "PLAINTEXT" or (protocol == "SSL" and connection.principal == ANONYMOUS)
@@ -50,5 +51,5 @@ def code_of(error: TokenRefused | RegistryError) -> ErrorCode:
 
 
 def no_time(code: ErrorCode) -> int:
-    """What stands for a time in an answer with an error."""
+    """The value of a time in an answer with an error."""
     return -1 if code in _AT_THE_BROKER else 0

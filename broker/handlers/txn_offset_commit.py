@@ -47,8 +47,8 @@ def handle(broker: Broker, request: Request, message: TxnOffsetCommitRequest) ->
     producer = ProducerIdAndEpoch(message.producer_id, message.producer_epoch)
 
     def commit(offsets: Offsets, done: Done) -> None:
-        # The transaction may have ended since its coordinator was asked, or since the previous part. Nobody would end
-        # it here again.
+        # The transaction may have ended since its coordinator was asked, or since the previous part. Then nothing would
+        # end it here.
         if offsets and (partition is None or not is_under_way(partition, transaction)):
             done(ErrorCode.INVALID_TXN_STATE)
             return

@@ -66,7 +66,7 @@ class Channel:
         self._out = bytearray()
         self._writing = False
         self._buffer = memoryview(bytearray(_FIRST_BUFFER))
-        self._start = self._end = 0  # what was received and not yet taken: _buffer[_start:_end]
+        self._start = self._end = 0  # what was received and not yet consumed: _buffer[_start:_end]
         self.closed = False
 
     async def request(self, key: ApiKey, message: Message, version: int, answer: type[R], timeout_ms: int) -> R:
@@ -79,8 +79,8 @@ class Channel:
             found: R = await future
             return found
         except asyncio.CancelledError:
-            # Its answer would stand before those of later requests.
-            self._lose("the request was given up")
+            # Its answer would come before those of later requests.
+            self._lose("the request was abandoned")
             raise
         finally:
             timer.cancel()
@@ -193,7 +193,7 @@ class Channel:
         self._take_answers()
 
     def _has_more(self) -> None:
-        """TLS has received more than it has handed out, and the socket does not tell of it."""
+        """TLS may have buffered more than it has returned, which polling the socket does not show."""
         self._loop.call_soon(self._on_readable)
 
     def _make_room(self) -> None:

@@ -1,9 +1,8 @@
-"""The controller's connections to brokers: each gets its orders one at a time and in order, until it has taken them.
-
-A broker that does not answer is asked again and again, as long as it is registered: it must not miss an order, for the
-next one builds on it. One that registers anew, with a higher broker epoch, gets a new line of orders. The controller's
-own broker is told by a direct call of what would serve the request. It takes orders in their order, too, but none waits
-until the one before it is carried out: ten thousand logs that are being made hold up nobody.
+"""The controller's connections to brokers: each gets its orders one at a time and in order, until it has accepted them.
+An order to a broker that does not answer is repeated as long as the broker is registered: it must not miss an order,
+because the next one builds on it. A broker that registers again, with a higher broker epoch, gets a new line of orders.
+The controller's own broker gets its orders by a direct call of the handler. It also receives them in order, but none
+waits until the one before is carried out: ten thousand logs that are being created hold up nobody.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class _Order(NamedTuple):
 
 
 class OrderLines:
-    """Belongs to one term of a controller: it is made on election and closed on resignation."""
+    """Belongs to one term of a controller: it is created on election and closed on resignation."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class OrderLines:
         request_timeout_ms: Callable[[], int],
         deposed: Callable[[], None],
     ) -> None:
-        """`deposed` is told when a broker has heard from a newer controller."""
+        """`deposed` is called when a broker knows a newer controller."""
         self._own_id = own_id
         self._serve_locally = serve_locally
         self._open_channel = open_channel
@@ -65,12 +64,12 @@ class OrderLines:
         self._lines: dict[int, _Line] = {}
 
     def add(self, broker: BrokerImage) -> None:
-        """Begin a line of orders to a broker that has registered."""
+        """Start a line of orders to a broker that has registered."""
         self.remove(broker.broker_id)
         self._lines[broker.broker_id] = _Line(self, broker)
 
     def remove(self, broker_id: int) -> None:
-        """Drop what a broker that is gone was to be told: it will be told everything when it comes back."""
+        """Drop the orders for a broker that is gone: it will be told everything when it comes back."""
         line = self._lines.pop(broker_id, None)
         if line is not None:
             line.close()
@@ -91,7 +90,7 @@ class OrderLines:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a broker is taking orders. One that cannot be reached is not, until it is asked again."""
+        """Whether a broker is accepting orders. One that cannot be reached is not, until the next attempt."""
         return any(line.is_busy for line in self._lines.values())
 
     async def ask(self, broker: BrokerImage, channel: Channel | None, key: ApiKey, message: Message) -> Message:
@@ -162,7 +161,7 @@ class _Line:
             except ChannelError as error:
                 if not unreachable:
                     unreachable = True
-                    log.warning("broker cannot be told", broker=self._broker.broker_id, error=str(error))
+                    log.warning("cannot send orders to broker", broker=self._broker.broker_id, error=str(error))
                 self._pausing = True
                 await self._channels.pause()
                 self._pausing = False
@@ -176,7 +175,7 @@ class _Line:
         try:
             answer: Message | None = await self._channels.ask(self._broker, None, order.key, order.message)
         except Exception:
-            # Nobody foresaw it. To try the same again would bring the same.
+            # This is unexpected, and a retry would fail in the same way.
             log.exception("an order could not be carried out", broker=self._broker.broker_id, api=order.key.api_name)
             answer = None
         self._answered(order, answer)

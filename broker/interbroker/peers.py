@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Message)
 ServeLocally = Callable[[ApiKey, Message], Coroutine[Any, Any, Message]]
 """Serves a request to this broker itself, as if it had come over the wire."""
 
-# How soon the controller is looked for again when there is none, or none that answers.
+# How soon to look for the controller again when there is none, or none that answers.
 _RETRY_MS: Final = 50
 _NO_EPOCH: Final = -1
 # The receiver is not the controller, or does not know yet that it is.
@@ -32,7 +32,7 @@ _ASK_AGAIN: Final = frozenset(
 
 
 class Cluster(Protocol):
-    """What this broker was told of the others."""
+    """What this broker was told about the others."""
 
     @property
     def brokers(self) -> Mapping[int, BrokerImage]: ...
@@ -98,8 +98,8 @@ class Peers:
     ) -> R:
         """The controller's answer. ChannelError if there is no controller that answers within that time.
 
-        The request may then have been carried out all the same. STALE_BROKER_EPOCH is an answer if this broker has
-        registered again since the request was made: to ask the same again would be in vain.
+        The request may have been carried out nevertheless. STALE_BROKER_EPOCH is an answer if this broker has
+        registered again since the request was made: a retry would be in vain.
         """
         end = self._clock.monotonic() + timeout_ms / 1000
         reason = "there is no controller"
@@ -109,7 +109,7 @@ class Peers:
                 error = getattr(answer, "error_code", 0)
                 if error not in _ASK_AGAIN or (error == ErrorCode.STALE_BROKER_EPOCH and self._is_outdated(message)):
                     return answer
-                reason = "nobody says that it is the controller"
+                reason = "no broker claims to be the controller"
             except ChannelError as error:
                 reason = str(error)
             await self._pause(min(_RETRY_MS, left_ms))
@@ -142,7 +142,7 @@ class Peers:
 
     @property
     def is_looking_for_controller(self) -> bool:
-        """Whether something waits until the controller is asked again."""
+        """Whether a request waits to be sent to the controller again."""
         return self._pausing > 0
 
     def close(self) -> None:

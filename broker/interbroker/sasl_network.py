@@ -1,4 +1,4 @@
-"""The network between brokers whose listener for each other has SASL: every connection begins with authentication."""
+"""The network between brokers whose listener for each other has SASL: every connection starts with authentication."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class OwnLogin:
     """Who this broker is when it connects to others. It is looked at for each connection: tokens are renewed."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """SecurityError if the settings do not say that."""
+        """SecurityError if the settings do not say who it is."""
         listener = config.inter_broker_listener.name
         self.mechanism = config.sasl_mechanism_inter_broker_protocol
         self.user = self.password = self.token = ""
         if self.mechanism not in SERVED:
             raise SecurityError(
-                f"sasl.mechanism.inter.broker.protocol is {self.mechanism}, but Barnabas authenticates by "
+                f"sasl.mechanism.inter.broker.protocol is {self.mechanism}, but Barnabas authenticates with "
                 f"{', '.join(SERVED)} only"
             )
         settings = config.for_listener(listener, self.mechanism)
@@ -101,7 +101,7 @@ class SaslNetwork:
         asked = SaslHandshakeRequest(mechanism=login.mechanism)
         answer = await self._ask(sock, ApiKey.SASL_HANDSHAKE, asked, 1, SaslHandshakeResponse)
         if answer.error_code:
-            raise OSError(0, f"the other broker does not authenticate by {login.mechanism}")
+            raise OSError(0, f"the other broker does not support {login.mechanism}")
         if login.mechanism == PLAIN:
             await self._step(sock, f"\0{login.user}\0{login.password}".encode())
             return
@@ -119,7 +119,7 @@ class SaslNetwork:
             raise OSError(0, "authentication failed: the other broker does not accept the token")
 
     async def _step(self, sock: Socket, message: bytes) -> bytes:
-        # Version 0: the session of a broker has no end, as it has none with Kafka's.
+        # Version 0: the session of a broker never expires, as with Kafka's brokers.
         request = SaslAuthenticateRequest(auth_bytes=message)
         answer = await self._ask(sock, ApiKey.SASL_AUTHENTICATE, request, 0, SaslAuthenticateResponse)
         if answer.error_code:
@@ -144,7 +144,7 @@ class SaslNetwork:
             reader = self._loop.add_reader, self._loop.remove_reader
             received = await self._ready(sock, *reader, sock.recv_into, buffer[filled:])
             if not received:
-                raise OSError(0, "the other broker ended the connection before it was authenticated")
+                raise OSError(0, "the other broker closed the connection before it was authenticated")
             filled += received
         return buffer
 
@@ -156,7 +156,7 @@ class SaslNetwork:
         work: Callable[[memoryview], int],
         data: memoryview,
     ) -> int:
-        """Do it as soon as the socket lets us."""
+        """Do it as soon as the socket is ready."""
         while True:
             try:
                 return work(data)

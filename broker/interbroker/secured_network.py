@@ -28,7 +28,7 @@ def secured(network: Network, server: Server, config: BrokerConfig, loop: asynci
 
         try:
             OwnLogin(config)
-        except SecurityError as error:  # a broker that stays alone needs none
+        except SecurityError as error:  # a single broker needs none
             log.warning("this broker cannot connect to others", reason=str(error))
         connector = SaslNetwork(connector, lambda: OwnLogin(config), loop)
     return connector

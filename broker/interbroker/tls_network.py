@@ -14,7 +14,7 @@ _RECEIVED_AT_ONCE: Final = 64 * 1024
 
 
 class TlsNetwork:
-    """Connects as another network does, and then shakes hands."""
+    """Connects as another network does, and then performs the TLS handshake."""
 
     def __init__(self, network: Network, tls: Tls, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -36,6 +36,6 @@ class TlsNetwork:
             await self._loop.sock_sendall(sock, tls.take_unsent())
             received = await self._loop.sock_recv(sock, _RECEIVED_AT_ONCE)
             if not received:
-                raise OSError(0, "the other broker ended the connection within the TLS handshake")
+                raise OSError(0, "the other broker closed the connection during the TLS handshake")
         await self._loop.sock_sendall(sock, tls.take_unsent())
         return tls

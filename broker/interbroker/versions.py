@@ -1,4 +1,4 @@
-"""What brokers of one cluster may say to each other: what the oldest of them understands.
+"""What brokers of one cluster may send each other: what the oldest of them understands.
 
 `inter.broker.protocol.version` says which one that is. Everything else that brokers send each other has versions that
 Apache Kafka 3.9 and this broker both know.

@@ -1,1 +1,1 @@
-"""The cluster as this broker was told that it looks."""
+"""The cluster as the controller describes it to this broker."""

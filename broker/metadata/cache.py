@@ -1,4 +1,4 @@
-"""The cluster as this broker was told that it looks: what handlers answer from.
+"""The cluster as the controller describes it to this broker: what handlers answer from.
 
 A broker follows what the controller tells it in UpdateMetadata, not the registry's tree: so every broker sees changes
 in the controller's order, and one that is cut off from the registry still answers. Only settings come from the
@@ -23,7 +23,7 @@ BrokerConfigs = Mapping[int | None, Mapping[str, str]]
 
 
 class MetadataCache(ClusterImage):
-    """What the controller has told. Without one that this broker has heard from, the controller's id is -1."""
+    """What the controller has said. Until this broker has heard from a controller, the controller's id is -1."""
 
     def __init__(self, cluster_id: str | None, topic_configs: TopicConfigs, broker_configs: BrokerConfigs) -> None:
         """`topic_configs` gives the settings of a topic as the registry has them."""
@@ -45,7 +45,7 @@ class MetadataCache(ClusterImage):
     # --- following the controller ---
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Show what the controller says. The caller has checked that it is the one to listen to."""
+        """Show what the controller says. The caller has checked that it is the current one."""
         self.controller_id = request.controller_id
         self.controller_epoch = request.controller_epoch
         brokers = {
@@ -88,7 +88,7 @@ class MetadataCache(ClusterImage):
             return None if same is not None else old
         partitions = list(same.partitions) if same is not None else []
         for state in states:
-            # A controller tells of a topic's partitions together; a gap is filled when it tells of the others.
+            # A controller sends a topic's partitions together; a gap is filled when it sends the others.
             while len(partitions) <= state.partition_index:
                 partitions.append(PartitionImage(len(partitions), ()))
             partitions[state.partition_index] = _partition(state)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.local_cluster import LocalCluster
 
-# With more partitions than this, what is told of each of them is left out, unless it is asked for.
+# With more partitions than this, per-partition metrics are left out, unless they are asked for.
 MANY_PARTITIONS: Final = 2000
 # How long collecting may hold up the loop at once.
 _SECONDS_AT_ONCE: Final = 0.005

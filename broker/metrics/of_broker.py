@@ -1,4 +1,4 @@
-"""What Apache Kafka's brokers tell by JMX, under the names that jmx_exporter gives them.
+"""What Apache Kafka's brokers report by JMX, under the names that jmx_exporter gives them.
 
 Strimzi's configuration calls a counter `…_messagesin_total` where Confluent's calls it `…_messagesinpersec`. Dashboards
 of both kinds are common, so those counters have both names. Labels of a broker's own metrics include `broker` where
@@ -36,7 +36,7 @@ _TOPIC_COUNTS: Final = (
     ("replication_bytes_in", "replicationbytesin", "Bytes copied from leaders"),
     ("replication_bytes_out", "replicationbytesout", "Bytes copied by followers"),
 )
-# These come with and without the topic; Kafka has bytes of replication only in sum.
+# These come with and without the topic; Kafka has bytes of replication only as a total.
 _WITHOUT_TOPIC: Final = ("replication_bytes_in", "replication_bytes_out")
 
 
@@ -72,7 +72,7 @@ def _add_api(found: Families, api: ApiCounts, labels: Mapping[str, object]) -> N
         at = times[min(int(quantile * len(times)), len(times) - 1)]
         found.gauge(
             "kafka_network_requestmetrics_totaltimems",
-            "How long requests took until their answer, of those that were timed lately",
+            "How long it took to answer the requests that were timed recently",
             at * 1000,
             **labels,
             request=api.name,
@@ -80,7 +80,7 @@ def _add_api(found: Families, api: ApiCounts, labels: Mapping[str, object]) -> N
         )
     found.counter(
         "kafka_network_requestmetrics_totaltimems_count",
-        "Requests that took some time: all of them",
+        "Requests, timed or not",
         api.total,
         **labels,
         request=api.name,
@@ -102,10 +102,10 @@ def add_replicas(found: Families, broker: Broker, labels: Mapping[str, object]) 
         f"{manager}underreplicatedpartitions", "Led here, with fewer in sync than replicas", sums["under"], **labels
     )
     found.gauge(f"{manager}underminisrpartitioncount", "Led here, below min.insync.replicas", sums["below"], **labels)
-    found.gauge(f"{manager}atminisrpartitioncount", "Led here, just at min.insync.replicas", sums["at"], **labels)
+    found.gauge(f"{manager}atminisrpartitioncount", "Led here, exactly at min.insync.replicas", sums["at"], **labels)
     found.gauge(f"{manager}offlinereplicacount", "Replicas whose log has failed", sums["failed"], **labels)
-    found.counter(f"{manager}isrexpands_total", "Replicas that were to join an ISR", expands, **labels)
-    found.counter(f"{manager}isrshrinks_total", "Replicas that were to leave an ISR", shrinks, **labels)
+    found.counter(f"{manager}isrexpands_total", "Requests to add a replica to an ISR", expands, **labels)
+    found.counter(f"{manager}isrshrinks_total", "Requests to remove a replica from an ISR", shrinks, **labels)
 
 
 def _sum_up(sums: Counter[str], partition: Partition) -> None:
@@ -126,7 +126,7 @@ def add_groups(found: Families, broker: Broker, labels: Mapping[str, object]) ->
     offsets = sum(len(shard.offsets.of_group(group_id)) for shard in broker.groups.shards for group_id in shard.groups)
     manager = "kafka_coordinator_group_groupmetadatamanager_"
     found.gauge(f"{manager}numgroups", "Groups that this broker coordinates", len(groups), **labels)
-    found.gauge(f"{manager}numoffsets", "Offsets that they have committed", offsets, **labels)
+    found.gauge(f"{manager}numoffsets", "Offsets that these groups have committed", offsets, **labels)
     for state in GroupState:
         meaning = f"Groups in the state {state.value}"
         found.gauge(f"{manager}numgroups{state.value.lower()}", meaning, states[state.value], **labels)
@@ -158,14 +158,14 @@ def add_broker(found: Families, broker: Broker, labels: Mapping[str, object]) ->
     found.gauge(f"{controller}offlinepartitionscount", "Partitions without a leader", offline, **labels)
     found.gauge(
         f"{controller}preferredreplicaimbalancecount",
-        "Partitions that another than the first leads",
+        "Partitions that are not led by their first replica",
         elsewhere,
         **labels,
     )
 
 
 def add_partition(found: Families, partition: Partition, labels: Mapping[str, object]) -> None:
-    """What one replica has; of a leader, also how its followers do."""
+    """What one replica has; for a leader, also the state of its followers."""
     log = partition.log
     full = {**labels, "topic": partition.topic, "partition": partition.index}
     found.gauge("kafka_log_log_size", "Bytes on disk", log.size, **full)
@@ -183,4 +183,4 @@ def add_partition(found: Families, partition: Partition, labels: Mapping[str, ob
     found.gauge(f"{prefix}underminisr", "1: fewer than min.insync.replicas", int(in_sync < wanted), **full)
     found.gauge(f"{prefix}atminisr", "1: exactly min.insync.replicas", int(in_sync == wanted), **full)
     lag = log.high_watermark - log.last_stable_offset
-    found.gauge(f"{prefix}laststableoffsetlag", "Records behind which transactions are open", lag, **full)
+    found.gauge(f"{prefix}laststableoffsetlag", "Records after the last stable offset", lag, **full)

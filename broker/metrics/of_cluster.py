@@ -1,4 +1,5 @@
-"""What kafka_exporter tells of a cluster, under its names: topics and consumer groups, and how far behind they are."""
+"""What kafka_exporter reports about a cluster, under its names: topics and consumer groups, and how far behind they
+are."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def _add_partition(found: Families, brokers: list[Broker], image: TopicImage, to
     partition = leader_of(brokers, image.name, told.partition_index)
     if partition is not None:
         log = partition.log
-        found.gauge(f"{prefix}current_offset", "The offset that comes next", log.high_watermark, **labels)
+        found.gauge(f"{prefix}current_offset", "The next offset", log.high_watermark, **labels)
         found.gauge(f"{prefix}oldest_offset", "The first offset", log.log_start_offset, **labels)
     in_sync, replicas = len(told.isr_nodes), len(told.replica_nodes)
     preferred = told.leader_id == told.replica_nodes[0]
@@ -70,7 +71,7 @@ def _add_group(
     for topic, (offset, lag) in sums.items():
         found.gauge(
             f"{prefix}current_offset_sum",
-            "Committed offsets of a topic, in sum",
+            "The sum of a topic's committed offsets",
             offset,
             consumergroup=group_id,
             topic=topic,

@@ -62,7 +62,7 @@ class Process:
             lag = "How late the loop was for a callback, in the last five minutes"
             found.gauge("barnabas_loop_lag_seconds", lag, at, quantile=quantile)
         found.counter("process_cpu_seconds_total", "Processor time", time.process_time())
-        found.gauge("process_start_time_seconds", "When the process began", self._started)
+        found.gauge("process_start_time_seconds", "When the process started", self._started)
         with suppress(OSError, ValueError, IndexError):  # only Linux has these files
             with open("/proc/self/statm", encoding="ascii") as file:
                 pages = file.read().split()

@@ -1,4 +1,3 @@
-"""How much clients may use: limits, measured rates, and for how long to hold back who is over a limit.
-
-Pure: time is passed in, and nobody is held back here.
+"""How much clients may use: limits, measured rates, and for how long to throttle a client that is over a limit. Pure:
+time is passed in, and nothing here throttles anybody.
 """

@@ -1,4 +1,4 @@
-"""Which alterations of quotas are allowed, and what becomes of the settings that the registry has."""
+"""Which alterations of quotas are allowed, and the settings that the registry has afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from barnabas.broker.quotas.entities import (
 )
 
 _LARGEST: Final = {ConfigType.INT: INT_MAX, ConfigType.LONG: LONG_MAX}
-# How far a value may be from a whole number that has to be one.
+# How far a value that must be a whole number may be from one.
 _INEXACT: Final = 1e-6
 
 Changes = Mapping[str, float | None]
@@ -52,7 +52,7 @@ def entity_of(parts: Mapping[str, str | None]) -> Entity:
 
 
 def check(entity: Entity, changes: Changes) -> None:
-    """Refuse what is no quota of such an entity, and what is no value for it."""
+    """Refuse a key that is not a quota of such an entity, and a value that the quota cannot have."""
     keys = CLIENT_KEYS if entity.ip is None else IP_KEYS
     for key, value in changes.items():
         if value is None:
@@ -71,7 +71,7 @@ def check(entity: Entity, changes: Changes) -> None:
 
 
 def altered(present: Mapping[str, str], changes: Changes) -> dict[str, str]:
-    """The settings after an alteration. What is no quota, like a user's passwords, stays."""
+    """The settings after an alteration. Settings that are not quotas, such as a user's credentials, stay."""
     configs = dict(present)
     for key, value in changes.items():
         if value is not None:

@@ -1,13 +1,12 @@
-"""The quotas of users and client ids: which one holds for a client, and what its clients have used of it.
-
-The most specific quota holds, for each kind of quota by itself, in Kafka's order:
+"""The quotas of users and client ids: which one applies to a client, and how much of it has been used. The most
+specific quota applies, for each kind of quota by itself, in Kafka's order:
 
     a client id of a user, any client id of a user, a user,
     a client id of any user, any client id of any user, any user,
     a client id, any client id
 
-Clients share what they may use as they share the quota: all connections of a user if it is a user's, also if it is the
-one for any user; all connections with a client id if it is a client id's.
+Clients that share a quota share its usage: all connections of a user if it is a user's, even if it is the one for any
+user; all connections with a client id if it is a client id's.
 """
 
 from __future__ import annotations
@@ -26,44 +25,45 @@ from barnabas.broker.quotas.entities import (
 )
 from barnabas.broker.quotas.rates import Rate, TokenBucket, Window
 
-# So many answers are remembered. Clients choose their ids.
+# How many answers are cached. Clients choose their ids.
 _MOST_REMEMBERED: Final = 10_000
 
 GetWindow = Callable[[], Window]
 
 
 class RateQuota:
-    """A limit, and the rate of those who share it."""
+    """A limit, and the rate of the clients that share it."""
 
     __slots__ = ("_is_bounded", "_rate", "_window", "limit")
 
     def __init__(self, limit: float, rate: Rate, window: GetWindow, is_bounded: bool = False) -> None:
-        """`is_bounded`: nobody is held back for longer than a sample."""
+        """`is_bounded`: nobody is throttled for longer than a sample."""
         self.limit = limit
         self._rate = rate
         self._window = window
         self._is_bounded = is_bounded
 
     def record(self, value: float, now_ms: int) -> int:
-        """Note that somebody has used so much. Returns for how many milliseconds to hold back that client."""
+        """Record usage. Returns for how many milliseconds to throttle the client."""
         window = self._window()
         self._rate.record(value, now_ms, window)
         throttle_ms = self._rate.throttle_ms(self.limit, now_ms, window)
         return min(throttle_ms, window.most_ms) if self._is_bounded else throttle_ms
 
     def note(self, value: float, now_ms: int) -> None:
-        """As `record`, for what nobody is held back for. A negative value takes back what was noted."""
+        """Like `record`, for usage that nobody is throttled for. A negative value takes back what was recorded."""
         self._rate.record(value, now_ms, self._window())
 
     @property
     def most_at_once(self) -> float:
-        """As much as the window allows in all. More in one answer could never be sent."""
+        """As much as the whole window allows. More than that in one answer could never be sent."""
         window = self._window()
         return self.limit * (window.samples - 1) * window.sample_ms / 1000
 
 
 class MutationQuota:
-    """A limit of how many partitions may be created and deleted per second, and the tokens of those who share it."""
+    """A limit on how many partitions may be created and deleted per second, and the tokens of the clients that share
+    it."""
 
     __slots__ = ("_bucket", "_window", "limit")
 
@@ -80,7 +80,7 @@ class MutationQuota:
 
 
 class QuotasOfClient:
-    """The quotas that hold for a user and a client id."""
+    """The quotas that apply to a user and a client id."""
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 
@@ -98,7 +98,7 @@ class QuotasOfClient:
 
 
 Sharing = tuple[str, str | None, str | None]
-"""A kind of quota and who shares what was used of it: a user, a client id, or both."""
+"""A kind of quota and who shares its usage: a user, a client id, or both."""
 
 
 class ClientQuotas:
@@ -116,7 +116,7 @@ class ClientQuotas:
         return any(self._limits.values())
 
     def set(self, entity: Entity, limits: Mapping[str, float]) -> None:
-        """Replace the quotas of a user, a client id or both. What was used stays noted."""
+        """Replace the quotas of a user, a client id or both. Recorded usage stays."""
         for key, by_entity in self._limits.items():
             if key in limits:
                 by_entity[entity] = limits[key]
@@ -125,7 +125,7 @@ class ClientQuotas:
         self._known.clear()
 
     def of(self, user: str, client_id: str, now_ms: int) -> QuotasOfClient | None:
-        """What holds for a client, or None if nothing does."""
+        """The quotas that apply to a client, or None if there are none."""
         try:
             return self._known[user, client_id]
         except KeyError:
@@ -155,7 +155,7 @@ class ClientQuotas:
         return RateQuota(limit, self._rates.setdefault(sharing, Rate()), self._window, is_bounded)
 
     def applied(self, key: str, user: str, client_id: str) -> tuple[float, Sharing] | None:
-        """The limit that holds for a client, and who shares it."""
+        """The limit that applies to a client, and who shares it."""
         limits = self._limits[key]
         if not limits:
             return None
@@ -176,7 +176,7 @@ class ClientQuotas:
         return None
 
     def _forget_idle(self, now_ms: int) -> None:
-        """Keep what counts: what is idle would be measured like something new."""
+        """Keep only what still counts: an idle rate would be measured like a new one."""
         window, mutation_window = self._window(), self._mutation_window()
         self._known.clear()
         self._rates = {key: rate for key, rate in self._rates.items() if not rate.is_idle(now_ms, window)}

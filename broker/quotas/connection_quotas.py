@@ -1,6 +1,6 @@
 """How many connections may be opened per second: of the whole broker, of a listener, of an address.
 
-At a broker's or a listener's limit, the listener waits before it takes the next one. At an address's limit, a
+At a broker's or a listener's limit, the listener waits before it accepts the next one. At an address's limit, a
 connection is refused, and does not count.
 """
 
@@ -13,7 +13,7 @@ from barnabas.broker.quotas.client_quotas import GetWindow
 from barnabas.broker.quotas.entities import DEFAULT, Name
 from barnabas.broker.quotas.rates import Rate
 
-# So many addresses are remembered.
+# How many addresses are remembered.
 _MOST_REMEMBERED: Final = 10_000
 
 
@@ -33,13 +33,13 @@ class ConnectionQuotas:
             self._limits[address] = limit
 
     def record(self, listener: str, broker_limit: int, listener_limit: int, now_ms: int) -> int:
-        """Note a connection. Returns for how many milliseconds its listener waits."""
+        """Record a connection. Returns for how many milliseconds its listener waits."""
         of_broker = self._waits(self._broker, broker_limit, now_ms)
         of_listener = self._waits(self._listeners.setdefault(listener, Rate()), listener_limit, now_ms)
         return max(of_broker, of_listener)
 
     def record_from(self, address: str, now_ms: int) -> int:
-        """Note a connection from an address. Returns 0, or for how many milliseconds to hold back the address."""
+        """Record a connection from an address. Returns 0, or for how many milliseconds to throttle the address."""
         limit = self._limits.get(address, self._limits.get(DEFAULT)) if self._limits else None
         if limit is None:
             return 0

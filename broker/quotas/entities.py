@@ -20,7 +20,7 @@ Name = str | Default
 
 
 def address_of(text: str) -> str | None:
-    """An IP address as connections have it. None for the name of a host, which nobody looks up here."""
+    """An IP address as connections have it. None for a host name, which is not resolved here."""
     try:
         return str(ip_address(text))
     except ValueError:
@@ -28,7 +28,7 @@ def address_of(text: str) -> str | None:
 
 
 class Entity(NamedTuple):
-    """A user, a client id, a client id of a user, or an address; None for what it does not say."""
+    """A user, a client id, a client id of a user, or an address; None for the parts that it does not have."""
 
     user: Name | None = None
     client_id: Name | None = None
@@ -36,7 +36,7 @@ class Entity(NamedTuple):
 
     @property
     def parts(self) -> dict[str, Name]:
-        """What it says, under the names that requests have for it."""
+        """Its parts, under the names that requests use."""
         parts = {USER: self.user, CLIENT_ID: self.client_id, IP: self.ip}
         return {kind: name for kind, name in parts.items() if name is not None}
 

@@ -1,7 +1,7 @@
 """What one request creates and deletes, as far as its client's quota allows.
 
-Since some version of a request, what is over the quota is refused (it is strict). Before that, everything is done, and
-the client is held back afterwards.
+From some version of each request on, the quota is strict: what exceeds it is refused. In older versions everything is
+done, and the client is throttled afterwards.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ class Mutations:
         return not (waits and self._is_strict)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """What is left of the time for which the client is held back."""
+        """The remaining time for which the client is throttled."""
         return max(self._throttled_until_ms - now_ms, 0)

@@ -32,7 +32,7 @@ class Quotas:
         self._changed = changed
 
     def set(self, entity: Entity, configs: Mapping[str, str]) -> None:
-        """Follow what the registry has now of a user, a client id or an address, among it perhaps quotas."""
+        """Follow what the registry has now about a user, a client id or an address, which may include quotas."""
         limits = {key: float(text) for key, text in configs.items() if key in KEYS and _is_limit(key, text)}
         if limits:
             self._limits[entity] = limits
@@ -52,7 +52,7 @@ class Quotas:
             self.of_connections.set_limit(address, limits.get(CONNECTION_CREATION_RATE))
 
     def replace(self, all_configs: Mapping[Entity, Mapping[str, str]]) -> None:
-        """Follow what the registry has now of all of them."""
+        """Follow what the registry has now about all of them."""
         for entity in [each for each in self._limits if each not in all_configs]:
             self.set(entity, {})
         for entity, configs in all_configs.items():

@@ -1,4 +1,4 @@
-"""How fast something happens, and how long to hold back a client that is too fast: the arithmetic of Kafka's metrics.
+"""How fast something happens, and how long to throttle a client that is too fast: the arithmetic of Kafka's metrics.
 
 A Rate is a sum over samples of equal length, divided by the time that they cover. Until there are as many samples as
 were asked for, the time counts as if there were, so that a burst of a fresh client does not look like a high rate.
@@ -21,7 +21,7 @@ class Window(NamedTuple):
 
     @property
     def most_ms(self) -> int:
-        """How long somebody is held back at most, where that is bounded."""
+        """The longest throttle time, where that is bounded."""
         return self.sample_ms
 
 
@@ -37,7 +37,7 @@ class _Sample:
 
 
 class Rate:
-    """Something per second. A sample counts for as long as something of it is within the window."""
+    """Something per second. A sample counts as long as part of it is within the window."""
 
     __slots__ = ("_current", "_samples")
 
@@ -69,7 +69,7 @@ class Rate:
         return sum([sample.value for sample in self._samples]) / (span / 1000)
 
     def span_ms(self, now_ms: int, window: Window) -> int:
-        """The time that the samples cover, or would cover if all had been begun."""
+        """The time that the samples cover, or would cover if all had been started."""
         oldest = now_ms
         for sample in self._samples:
             if now_ms - sample.last_ms >= window.samples * window.sample_ms:
@@ -80,19 +80,20 @@ class Rate:
         return max(span + max(missing, 0) * window.sample_ms, 1)
 
     def throttle_ms(self, limit: float, now_ms: int, window: Window) -> int:
-        """How long to hold back; 0 within the limit."""
+        """How long to throttle; 0 within the limit."""
         rate = self.per_second(now_ms, window)
         if rate <= limit:
             return 0
         return _rounded((rate - limit) / limit * self.span_ms(now_ms, window) if limit else inf)
 
     def is_idle(self, now_ms: int, window: Window) -> bool:
-        """Whether nothing of it counts any more, so that a new one would do as well."""
+        """Whether none of it counts any more, so that a new one would serve as well."""
         return all(now_ms - sample.last_ms >= window.samples * window.sample_ms for sample in self._samples)
 
 
 class TokenBucket:
-    """What may happen at once is bounded by what has not happened before: tokens come by the second, up to a window's.
+    """A token bucket: what may happen at once is bounded by what has not happened before. Tokens arrive every second,
+    up to a window's worth.
 
     The number of tokens may become negative; nothing more is admitted until it is not.
     """
@@ -122,5 +123,5 @@ class TokenBucket:
 
 
 def _rounded(ms: float) -> int:
-    """As Java rounds, and no more than an answer can say."""
+    """Rounded as in Java, and no more than fits into an answer."""
     return _INT_MAX if ms >= _INT_MAX else floor(ms + 0.5)

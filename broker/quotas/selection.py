@@ -20,7 +20,7 @@ class InvalidFilter(Exception):
 
 
 class UnknownEntityType(Exception):
-    """A filter names something that no quota is for."""
+    """A filter names something that has no quotas."""
 
 
 class Filter(NamedTuple):

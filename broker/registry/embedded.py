@@ -68,7 +68,7 @@ class EmbeddedRegistry(TreeRegistry):
         self._writing: asyncio.Task[None] | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="registry")
         self._closed = False
-        # As ZooKeeper's: what came before this start is lower, because every start elects a controller.
+        # Like ZooKeeper's: numbers from before this start are lower, because every start elects a controller.
         starts = tree.find("/controller_epoch")
         self._zxid = (1 if starts is None else starts.version + 2) << 32
         self._failure = ""  # of the last write, so that a repeated failure is logged once
@@ -113,7 +113,7 @@ class EmbeddedRegistry(TreeRegistry):
         """The tree is in memory anyway."""
 
     async def refresh(self, path: str) -> None:
-        """Memory always has what is there."""
+        """Memory always has the current state."""
 
     def on_expired(self, callback: Callable[[], None]) -> None:
         """Never called: this process keeps the tree itself."""
@@ -145,10 +145,8 @@ class EmbeddedRegistry(TreeRegistry):
         self._database.close()
 
     async def _write(self) -> None:
-        """Carry out what is in the queue until it is empty.
-
-        This task belongs to the registry alone: a cancelled caller does not keep the tree from showing what the file
-        has.
+        """Carry out what is in the queue until it is empty. The registry owns this task: a cancelled caller does not
+        keep the tree from showing what the file has.
         """
         while self._queue:
             transactions, self._queue = self._queue, []
@@ -259,7 +257,7 @@ def _load(file: str, database: sqlite3.Connection) -> Tree:
         tree.put(path, Node(data, version))
     for path, _ in tree.nodes():
         if tree.find(parent_of(path)) is None:
-            raise RegistryCorrupt(f"{file}: the node {path!r} is without its parent")
+            raise RegistryCorrupt(f"{file}: the node {path!r} has no parent")
     return tree
 
 

@@ -19,7 +19,7 @@ class RegistryError(Exception):
 
 
 class Conflict(RegistryError):
-    """An operation does not fit the tree. `path` is the node that it was about."""
+    """An operation does not fit the tree. `path` is the node that it applied to."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -49,12 +49,12 @@ class NoChildrenForEphemerals(Conflict):
 class RegistryUnavailable(RegistryError):
     """The change could not be made durable, or the registry is closed or out of reach.
 
-    Where the registry is another process, the change may have happened all the same: look before trying again.
+    Where the registry is another process, the change may have happened nevertheless: check before trying again.
     """
 
 
 class SessionExpired(RegistryError):
-    """The registry has given up this session. Only a new one can do anything."""
+    """The registry has ended this session. Only a new one is of use."""
 
 
 class RegistryLocked(RegistryError):

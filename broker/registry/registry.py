@@ -1,6 +1,6 @@
 """The interface of the registry: a tree of paths, each with data and a version.
 
-It is ZooKeeper's, reduced to what a broker needs, so that an embedded tree and ZooKeeper itself can stand behind it:
+It is ZooKeeper's, reduced to what a broker needs, so that both an embedded tree and ZooKeeper itself can implement it:
 
 - Versions start at 0 and rise by one with each `set`. A node that is deleted and created again starts at 0.
 - A parent comes before its children and goes after them. The root is always there.
@@ -13,7 +13,7 @@ It is ZooKeeper's, reduced to what a broker needs, so that an embedded tree and 
 - A registry object is one session. Ephemeral nodes belong to the session that created them, and go when it ends.
 - Watches are persistent and recursive. A callback gets the changes of a transaction in order, after they are durable
   and readable, before the mutation returns to its caller. It must not raise; one that does is reported to the loop's
-  exception handler, and the others are called all the same.
+  exception handler, and the others are called nevertheless.
 
 Everything belongs to the event loop's thread.
 """
@@ -72,13 +72,12 @@ class Registry(ABC):
 
     @abstractmethod
     async def mirror(self, path: str) -> None:
-        """Have `path` and everything below in memory from now on."""
+        """Keep `path` and everything below it in memory from now on."""
 
     @abstractmethod
     async def refresh(self, path: str) -> None:
-        """Have the node at `path` in memory as it is now: after an uncertain change, and where it is not watched.
-
-        RegistryUnavailable if nobody can say how it is.
+        """Read the node at `path` again: after an uncertain change, and where it is not watched. RegistryUnavailable if
+        it cannot be read.
         """
 
     @abstractmethod

@@ -1,8 +1,8 @@
 """A broker's session with a tree that several brokers of one process share.
 
 Each broker has a session of its own, as it would have with ZooKeeper: its ephemeral nodes go when the session ends. For
-tests, a session can be cut off: then nothing can be changed through it and nothing is heard, until it is restored or
-expires. It expires when its holder says so; a tree in memory cannot lose a session by itself.
+tests, a session can be cut off: then it can change nothing and is told nothing, until it is restored or expires. It
+expires when its holder says so; a tree in memory cannot lose a session by itself.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Session(Registry):
         self._cut_off = True
 
     def restore(self) -> None:
-        """Reach the registry again, and hear what happened meanwhile."""
+        """Reach the registry again, and catch up with what happened meanwhile."""
         self._cut_off = False
         missed, self._missed = self._missed, []
         if self._expired:
@@ -103,7 +103,7 @@ class Session(Registry):
             callback(changes)
 
     async def expire(self) -> None:
-        """Let the registry give up this session. Its holder hears of that when it is not cut off."""
+        """Make the registry end this session. Its holder learns that when it is not cut off."""
         if self._expired:
             return
         self._expired = True
@@ -121,7 +121,7 @@ class Session(Registry):
             cancel()
         if self._under_way:
             await asyncio.wait(list(self._under_way))
-        # Not those that somebody else has created in their place.
+        # Not those that another session has created in their place.
         own, self._ephemeral = self._ephemeral, {}
         for path, czxid in sorted(own.items()):
             node = self._tree.find(path)

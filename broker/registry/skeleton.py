@@ -1,4 +1,4 @@
-"""Parent nodes without data, which have to be there before anything is put below them."""
+"""Parent nodes without data, which must exist before anything is created below them."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from barnabas.broker.registry.tree_operations import Create
 
 
 async def make_parents(registry: Registry, paths: Sequence[str]) -> None:
-    """Have these nodes, which are given from the top. They have to be mirrored."""
+    """Create these nodes if they do not exist. They are given from the top, and must be mirrored."""
     while missing := [path for path in paths if registry.find(path) is None]:
         try:
             await registry.multi([Create(path) for path in missing])

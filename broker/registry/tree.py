@@ -57,7 +57,7 @@ class Tree:
         return len(self._children.get(path, ()))
 
     def next_sequence(self, path: str) -> int:
-        """A number for a sequential node below `path`. None is given twice, though some may never be used."""
+        """A number for a sequential node below `path`. No number is issued twice, though some may never be used."""
         number = self._sequences.get(path)
         if number is None:
             taken = [int(name[-10:]) for name in self._children.get(path, ()) if name[-10:].isdigit()]
@@ -77,7 +77,7 @@ class Tree:
         self._nodes[path] = node
 
     def remove(self, path: str) -> None:
-        """Take out a node that has no children."""
+        """Remove a node that has no children."""
         del self._nodes[path]
         above, _, name = path.rpartition("/")
         siblings = self._children[above or ROOT]

@@ -1,4 +1,4 @@
-"""A registry that has its tree in memory: reads come from there, and changes to it are told to those who watch."""
+"""A registry that has its tree in memory: reads come from there, and changes to it are reported to watchers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -41,7 +41,8 @@ class TreeRegistry(Registry):
         return cancel
 
     def notify(self, changes: Sequence[Change]) -> None:
-        """Tell these changes, which `tree` shows already. A watch that fails does not keep others from hearing."""
+        """Report these changes, which `tree` already shows. A watch that fails does not keep the others from being
+        called."""
         for watch in tuple(self._watches):
             seen = [change for change in changes if change.path == watch.path or change.path.startswith(watch.below)]
             if not seen:

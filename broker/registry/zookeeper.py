@@ -1,16 +1,15 @@
 """The registry in ZooKeeper, through kazoo.
 
-What was asked for by `mirror` is kept in memory, because reads are plain functions. Own changes show when ZooKeeper has
-confirmed them; those of others when ZooKeeper has told of them and they have been read. Both are compared by
+What `mirror` was asked for is kept in memory, because reads are plain functions. Our own changes show when ZooKeeper
+has confirmed them; those of others when ZooKeeper has reported them and they have been read. Both are compared by
 ZooKeeper's transaction numbers, so that nothing goes back.
 
 Not everything is watched: the states of partitions are written by the controller alone, and settings are announced
 below /config/changes, after which `refresh` reads them again.
 
-kazoo lives on threads of its own. Whatever it says comes to the loop before it means anything. One object is one
-session: when ZooKeeper gives the session up, the object is of no more use. A connection that is lost is not a session
-that is over: ephemeral nodes are still there, and changes fail with RegistryUnavailable until ZooKeeper is back. Such a
-change may have happened.
+kazoo has threads of its own. Whatever it reports is passed to the loop before it takes effect. One object is one
+session: when the session expires, the object is of no more use. A lost connection does not end the session: ephemeral
+nodes still exist, and changes fail with RegistryUnavailable until ZooKeeper is back. Such a change may have happened.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ log = structlog.get_logger()
 _UNWATCHED: Final = re.compile(r"/brokers/topics/[^/]+/.+|/config/(?:topics|brokers|users|clients|ips)/.+")
 _PARTITION: Final = re.compile(r"/brokers/topics/[^/]+/partitions/[0-9]+")
 _STATE: Final = re.compile(r"/brokers/topics/[^/]+/partitions/[0-9]+/state")
-# How soon the tree is read again after a read has failed.
+# How soon to read the tree again after a read has failed.
 _LOOK_AGAIN_SECONDS: Final = 0.2
 # How many reads are in flight while a large tree is loaded.
 _READS_AT_ONCE: Final = 500
@@ -101,7 +100,7 @@ class ZooKeeperRegistry(TreeRegistry):
         self._on_expired.append(callback)
 
     async def mirror(self, path: str) -> None:
-        """Everything is read, also what is known already: partitions' states are not watched."""
+        """Reads everything, even what is already known: partitions' states are not watched."""
         if path not in self._mirrored:
             self._mirrored.append(path)
         async with self._changes:
@@ -132,14 +131,14 @@ class ZooKeeperRegistry(TreeRegistry):
             transaction = self._client.transaction()
             for operation in operations:
                 add(transaction, operation)
-            # What is read afterwards can fail as well. Then the change has happened, and the caller looks.
+            # Reading afterwards can fail as well. Then the change has happened, and the caller checks.
             with named_failures(operations):
                 results = await self._wait_for(transaction.commit_async())
                 refusal = conflict_of(results, operations)
                 if refusal is None:
                     await self._show_own(operations, results)
                 else:
-                    # What it met is what the caller must see when it decides again.
+                    # The caller must see the conflicting state when it decides again.
                     await self._catch_up(operations)
             if refusal is not None:
                 raise refusal
@@ -179,7 +178,7 @@ class ZooKeeperRegistry(TreeRegistry):
                 numbers[path] = found
         below = await self._list([path for path, found in numbers.items() if found.node and not found.node.ephemeral])
         self._show([numbers.get(change.path, change) if change.node else change for change in changes])
-        # From now on ZooKeeper tells of what others do there. What they did before is read.
+        # From now on ZooKeeper reports what others do there. What they did before is read.
         news = [path for path, names in below.items() if any(f"{path}/{name}" not in own for name in names)]
         if news:
             self._follow(*news)
@@ -200,7 +199,7 @@ class ZooKeeperRegistry(TreeRegistry):
         self._client.stop()
         self._client.close()
 
-    # --- what ZooKeeper says of the session ---
+    # --- what ZooKeeper says about the session ---
 
     def _on_state(self, state: str) -> None:
         """On one of kazoo's threads."""
@@ -214,7 +213,7 @@ class ZooKeeperRegistry(TreeRegistry):
                 self._connected.set()
                 if self._was_lost:
                     log.info("connection to ZooKeeper is back")
-                    # Watches that fired meanwhile are told by kazoo; own changes that were uncertain are not.
+                    # kazoo reports watches that fired meanwhile, but not the outcome of our own uncertain changes.
                     self._read_all_again = True
                     self._follow(*self._mirrored)
         elif state == KazooState.SUSPENDED:
@@ -293,7 +292,7 @@ class ZooKeeperRegistry(TreeRegistry):
                     known = self._below(path)
                     for lost in known - there:
                         gone += self._removal(lost)
-                    # What is watched tells of itself; the others are read again with their parent.
+                    # Watched nodes report their changes; the others are read again with their parent.
                     below += [
                         child for child in sorted(there) if everything or child not in known or not _is_watched(child)
                     ]
@@ -322,7 +321,7 @@ class ZooKeeperRegistry(TreeRegistry):
                 data, stat = await self._wait_for(result)
             except NoNodeError:
                 if _is_watched(path) and await self._wait_for(self._client.exists_async(path, self._on_event)):
-                    # It was made between the two reads. The watch came too late to tell of that.
+                    # It was created between the two reads. The watch came too late to report that.
                     found += await self._get([path])
                 else:
                     found.append(None)
@@ -369,7 +368,7 @@ class ZooKeeperRegistry(TreeRegistry):
     # --- showing ---
 
     def _show(self, changes: Sequence[Change]) -> None:
-        """Let the mirror show changes, and tell its watchers."""
+        """Make the mirror show changes, and call its watchers."""
         shown: list[Change] = []
         for change in changes:
             path, node = change

@@ -1,4 +1,4 @@
-"""kazoo's client as the registry uses it, and its transactions and failures in the registry's words."""
+"""kazoo's client as the registry uses it, and its transactions and failures in the registry's terms."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from barnabas.broker.registry.errors import (
 from barnabas.broker.registry.tree import parent_of
 from barnabas.broker.registry.tree_operations import Check, Create, Delete, Operation, Set
 
-# For which part of a session a server may keep silent when it is to answer.
+# For which part of a session a server may be silent when an answer is due.
 _PATIENCE: Final = 1 / 6
 _LEAST_PATIENCE_SECONDS: Final = 1.0
 
@@ -65,9 +65,8 @@ def make_client(hosts: str, session_timeout: float) -> KazooClient:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """Gives up a server that does not answer while there is still time to try again.
-
-    ZooKeeper drops what it is sent in the moment of its start. kazoo would wait for the answer until the session ends.
+    """Gives up on a server that does not answer while there is still time to try again. ZooKeeper drops what it
+    receives while it starts. kazoo would wait for the answer until the session ends.
     """
 
     def __init__(self, session_timeout: float) -> None:
@@ -85,7 +84,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
 
 
 def _silent() -> logging.Logger:
-    """kazoo tells of every attempt to connect. What matters of that is logged here."""
+    """kazoo logs every attempt to connect. What matters is logged here."""
     logger = logging.getLogger("kazoo")
     logger.propagate = False
     if not logger.handlers:

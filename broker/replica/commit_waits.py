@@ -1,4 +1,4 @@
-"""Who waits until something that was written is committed."""
+"""Callers that wait until something that was written is committed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from barnabas.storage.errors import LogFailure
 Done = Callable[[LogFailure | None], None]
 
 _offset_of: Final = attrgetter("offset")
-# From so many waits on, those that were cancelled are thrown out before more are added.
+# From this many waits on, cancelled ones are removed before more are added.
 _MANY: Final = 64
 
 
 class CommitWait:
-    """Somebody who waits until everything below an offset is committed."""
+    """A wait until everything below an offset is committed."""
 
     __slots__ = ("done", "offset")
 
@@ -48,7 +48,7 @@ class CommitWaits:
         if len(waits) >= self._many:
             waits = self.waits = [each for each in waits if each.done is not None]
             self._many = max(_MANY, 2 * len(waits))
-        if waits and waits[-1].offset > offset:  # a batch that was sent again, and is in the log already
+        if waits and waits[-1].offset > offset:  # a batch that was sent again, and is already in the log
             insort(waits, wait, key=_offset_of)
         else:
             waits.append(wait)

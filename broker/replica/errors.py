@@ -1,4 +1,4 @@
-"""Why a partition on this broker does not do what it is asked for."""
+"""Why a partition on this broker refuses a request."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from barnabas.storage.errors import LogFailure
 
 
 class NotLeader(LogFailure):
-    """This broker does not lead the partition, or not any more. What was written may still be kept, or be cut."""
+    """This broker does not lead the partition, or no longer does. What was written may survive, or be truncated."""

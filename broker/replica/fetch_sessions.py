@@ -1,6 +1,6 @@
 """Fetch sessions: the broker remembers what a client fetches, so that both send only what changes.
 
-A client begins with a full request (epoch 0) and gets a session id. Its next requests (epochs 1, 2, …) name only
+A client starts with a full request (epoch 0) and gets a session id. Its next requests (epochs 1, 2, …) name only
 partitions that are new, moved or forgotten, and the answers hold only partitions with news. Epoch -1 means no session.
 The number of sessions is limited (max.incremental.fetch.session.cache.slots): a new one may evict one that has not been
 used for a while, or an older and smaller one. Consumers do not evict followers, and followers evict any consumer. A
@@ -60,12 +60,12 @@ class FetchedPartition:
         self.max_bytes = wanted.partition_max_bytes
         self.current_leader_epoch = wanted.current_leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch
-        self.follower_start_offset = wanted.log_start_offset  # where a follower's own log begins
+        self.follower_start_offset = wanted.log_start_offset  # where a follower's own log starts
         self.high_watermark = -1
         self.log_start_offset = -1
 
     def has_news(self, answer: PartitionData) -> bool:
-        """Whether there is news for the client, which counts as told from now on."""
+        """Whether there is news for the client, which is recorded as sent from now on."""
         news = self.differs(answer)
         self.high_watermark = -1 if answer.error_code else answer.high_watermark
         self.log_start_offset = answer.log_start_offset
@@ -154,7 +154,7 @@ class FetchContext:
         return response
 
     def draft(self, answers: Iterable[tuple[PartitionKey, PartitionData]]) -> FetchResponse:
-        """What `answer` would be like, without counting as told."""
+        """What `answer` would return, without recording it as sent."""
         response = FetchResponse(session_id=NO_SESSION, responses=[])
         known = self.session.partitions if self.session is not None else {}
         _add_by_topic(
@@ -164,7 +164,7 @@ class FetchContext:
         return response
 
     def empty_answer(self) -> FetchResponse:
-        """Nothing, to a client that is held back. No session begins, and one that is there stays as it is."""
+        """An empty answer, for a throttled client. No session starts, and an existing one stays as it is."""
         return FetchResponse(session_id=self.session.session_id if self.session else NO_SESSION, responses=[])
 
     def begin_answer(self) -> FetchResponse:
@@ -180,7 +180,7 @@ class FetchContext:
         told = []
         for key, answer in answers:
             known = session.partitions.get(key)
-            # A full answer contains everything, which must be remembered as told.
+            # A full answer contains everything, which must be recorded as sent.
             if known is None or known.has_news(answer) or not self.incremental:
                 told.append((key, answer))
                 if self.incremental and known is not None and size_of(answer):

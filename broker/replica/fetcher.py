@@ -1,8 +1,9 @@
 """Following a leader: one connection, one Fetch at a time for all partitions that follow it.
 
-What arrives is appended as it lies in the receive buffer, many batches in one write; no record is touched. Each fetch
-says how far the follower's log reaches and in which epoch its last batch was written. If the leader's log went another
-way from there, it says so instead of sending records; the follower cuts its log (replica.truncation) and asks again.
+What arrives is appended as it is in the receive buffer, many batches in one write; no record is touched. Each fetch
+says how far the follower's log reaches and in which epoch its last batch was written. If the leader's log diverges from
+there, the leader says so instead of sending records; the follower truncates its log (replica.truncation) and asks
+again.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ log = structlog.get_logger()
 FETCH_VERSION: Final = 17
 LIST_OFFSETS_VERSION: Final = 8
 
-# So many bytes are appended in one turn of the loop. The answer stays where it is until the next request.
+# How many bytes are appended per turn of the loop. The answer stays where it is until the next request.
 _APPENDED_AT_ONCE: Final = 1024 * 1024
 _LATEST: Final = -1
 _EARLIEST: Final = -2
-# The controller has told one of the two of a new leader epoch, and not yet the other: that passes within milliseconds.
-# Such a partition is tried again after a while that doubles each time, up to `replica.fetch.backoff.ms`.
+# The controller has told only one of the two about a new leader epoch so far: that passes within milliseconds. Such a
+# partition is tried again after a while that doubles each time, up to `replica.fetch.backoff.ms`.
 _PASSING: Final = (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
 _FIRST_PAUSE_MS: Final = 10
 _SESSION_ERRORS: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -63,7 +64,7 @@ class Followed(Protocol):
         """Whether to fetch more: the next fetch says that everything so far is safe."""
 
     def append_fetched(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
-        """Append what the leader sent, which may be nothing, and note how far it is committed there."""
+        """Append what the leader sent, which may be nothing, and record how far it is committed there."""
 
     def truncate_to_leader(self, epoch: int, end_offset: int) -> None:
         """The logs diverge: the leader's `epoch` ends at `end_offset`."""
@@ -72,11 +73,11 @@ class Followed(Protocol):
         """The leader's log ends at `offset`."""
 
     def restart_at(self, offset: int) -> None:
-        """Forget all records: the leader's log begins at `offset`, after the end of this one."""
+        """Drop all records: the leader's log starts at `offset`, after the end of this one."""
 
 
 class FetchSettings(Protocol):
-    """What a fetcher reads of the broker's settings, each time anew."""
+    """What a fetcher reads from the broker's settings, afresh each time."""
 
     @property
     def replica_fetch_max_bytes(self) -> int: ...
@@ -113,7 +114,7 @@ class Fetcher:
         self._partitions: dict[Key, Followed] = {}
         self._paused: dict[Key, float] = {}  # partitions that failed, until when they wait
         self._short_pauses: dict[Key, int] = {}  # how long the last one was, in ms, where it should pass soon
-        self._reported: dict[Key, str] = {}  # why partitions cannot follow, as the log has it
+        self._reported: dict[Key, str] = {}  # why partitions cannot follow, as logged
         self._session = FollowerSession()
         self._task: asyncio.Task[None] | None = None
         self._wake: asyncio.Future[None] | None = None
@@ -138,7 +139,7 @@ class Fetcher:
             self._wake.set_result(None)
 
     def forget(self, partition: Followed) -> None:
-        """Stop following. An answer that is on its way is not applied any more."""
+        """Stop following. An answer that is still on its way is not applied."""
         key = partition.topic_id, partition.index
         if self._partitions.get(key) is partition:
             del self._partitions[key]
@@ -173,7 +174,7 @@ class Fetcher:
                     reported = True
                     log.warning("leader cannot be reached", leader=self.leader_id, error=str(error))
                 await self._wait(self._settings.replica_fetch_backoff_ms)
-            except Exception as error:  # nobody foresaw it; a follower must not stop for ever
+            except Exception as error:  # this is unexpected, but a follower must not stop for ever
                 self._session.start_anew()
                 log.error("following failed", leader=self.leader_id, exc_info=error)
                 await self._wait(self._settings.replica_fetch_backoff_ms)
@@ -248,7 +249,7 @@ class Fetcher:
                 if partition is None or was is None:
                     continue
                 if partition.leader_epoch != was.leader_epoch or partition.log_end_offset != was.fetch_offset:
-                    continue  # it follows in another epoch by now
+                    continue  # it already follows in another epoch
                 if self._take(key, partition, data) == ErrorCode.OFFSET_OUT_OF_RANGE:
                     out_of_range.append(partition)
                 size += len(data.records or b"")  # type: ignore[arg-type]
@@ -277,13 +278,13 @@ class Fetcher:
                     self._reported.pop(key, None)
         except (StorageError, RecordsError, OSError) as error:
             self._pause(key, partition, str(error))
-        except Exception as error:  # nobody foresaw it; the other partitions go on
+        except Exception as error:  # this is unexpected; the other partitions continue
             log.error("following failed", partition=f"{partition.topic}-{partition.index}", exc_info=error)
             self._pause(key, partition, f"{type(error).__name__}: {error}")
         return 0
 
     def _pause_shortly(self, key: Key, partition: Followed, reason: str) -> None:
-        """Without a line in the log for each of a thousand partitions, unless it lasts."""
+        """Avoids a line in the log for each of a thousand partitions, unless the problem persists."""
         before = self._short_pauses.get(key)
         pause = self._short_pauses[key] = _FIRST_PAUSE_MS if before is None else 2 * before
         if pause < self._settings.replica_fetch_backoff_ms:
@@ -303,10 +304,10 @@ class Fetcher:
             )
         self._paused[key] = self._clock.monotonic() + self._settings.replica_fetch_backoff_ms / 1000
 
-    # --- a log that ends where the leader's has nothing ---
+    # --- a log that ends outside the leader's ---
 
     async def _find_place(self, partition: Followed) -> None:
-        """The leader has no such offset: its log ends before, or begins after."""
+        """The leader has no such offset: its log ends before it, or starts after it."""
         key = partition.topic_id, partition.index
         epoch = partition.leader_epoch
         latest = await self._offset(partition, _LATEST)
@@ -314,9 +315,9 @@ class Fetcher:
         if self._partitions.get(key) is not partition or partition.leader_epoch != epoch:
             return
         if latest is None or earliest is None:
-            self._pause(key, partition, "the leader does not say where its log begins and ends")
+            self._pause(key, partition, "the leader does not say where its log starts and ends")
         elif latest < partition.log_end_offset:
-            # After an unclean election. What this log has beyond the leader's end, the leader never had.
+            # After an unclean election. The leader never had what this log has beyond the leader's end.
             partition.truncate_to(latest)
         elif earliest > partition.log_end_offset:
             partition.restart_at(earliest)

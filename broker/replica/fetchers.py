@@ -15,7 +15,7 @@ from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrLiveLeader
 from barnabas.storage.log_directory import LogDirectory
 
 OpenChannel = Callable[[str, int], Channel]
-"""Makes a channel to a host and port, for one fetcher alone: the records in its answers lie in its buffer."""
+"""Opens a channel to a host and port for a single fetcher, because the records in its answers are in its buffer."""
 
 
 class Fetchers:
@@ -46,7 +46,8 @@ class Fetchers:
         self._followers: dict[Partition, Follower] = {}
 
     def leaders_are_at(self, leaders: Iterable[LeaderAndIsrLiveLeader]) -> None:
-        """Where leaders can be reached, as the controller says. One that has moved is followed there."""
+        """Where leaders can be reached, according to the controller. A leader that has moved is followed to its new
+        address."""
         for leader in leaders:
             address = leader.host_name, leader.port
             if self._addresses.get(leader.broker_id) == address:
@@ -60,7 +61,7 @@ class Fetchers:
                     self._begin(follower)
 
     def follow(self, partition: Partition) -> None:
-        """Follow the partition's leader in its present epoch."""
+        """Follow the partition's leader in its current epoch."""
         self.forget(partition)
         follower = self._followers[partition] = Follower(partition, self._directory, self._worker, self._disk)
         self._begin(follower)
@@ -83,7 +84,7 @@ class Fetchers:
         fetcher.follow(follower)
 
     def forget(self, partition: Partition) -> None:
-        """Stop following. What is on its way is not appended any more."""
+        """Stop following. What is still on its way is not appended."""
         follower = self._followers.pop(partition, None)
         if follower is None:
             return
@@ -103,7 +104,7 @@ class Fetchers:
                 fetcher.wake()
 
     def wake_all(self) -> None:
-        """All may fetch again: the disk takes what they append."""
+        """All may fetch again: the disk accepts what they append."""
         for fetcher in self._fetchers.values():
             fetcher.wake()
 

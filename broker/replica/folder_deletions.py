@@ -1,4 +1,4 @@
-"""Deleting the folders of partitions: renamed at once, removed by the worker, one after the other."""
+"""Deleting the folders of partitions: renamed at once, removed by the worker, one after another."""
 
 from __future__ import annotations
 

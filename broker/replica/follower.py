@@ -18,11 +18,11 @@ logger = structlog.get_logger()
 class Disk(Protocol):
     @property
     def is_failing(self) -> bool:
-        """Whether it does not take what is appended."""
+        """Whether appends fail."""
 
 
 class Follower:
-    """Appends what the leader sends, and cuts what the leader does not have.
+    """Appends what the leader sends, and truncates what the leader does not have.
 
     The high watermark comes from the leader, bounded by this log's own end, and only rises: what was committed stays
     so, even if a new leader has yet to find that out.
@@ -72,7 +72,7 @@ class Follower:
         return not self.partition.waits_for_disk and not self._disk.is_failing
 
     def append_fetched(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
-        """Append what the leader sent, which may be nothing, and note how far it is committed there."""
+        """Append what the leader sent, which may be nothing, and record how far it is committed there."""
         self.partition.append_fetched(records, high_watermark, log_start_offset)
 
     def truncate_to_leader(self, epoch: int, end_offset: int) -> None:
@@ -95,9 +95,9 @@ class Follower:
         self._remove(self._directory.truncate_log(log.topic_partition, offset, now_ms))
 
     def restart_at(self, offset: int) -> None:
-        """Forget all records: the leader's log begins at `offset`, after the end of this one."""
+        """Drop all records: the leader's log starts at `offset`, after the end of this one."""
         name = self.partition.log.topic_partition
-        logger.warning("log restarted where its leader's begins", partition=str(name), offset=offset)
+        logger.warning("log restarted where its leader's starts", partition=str(name), offset=offset)
         self._remove(self._directory.truncate_log_fully(name, offset, self.partition.clock.now_ms()))
 
     def _remove(self, deletion: PendingDeletion) -> None:

@@ -18,7 +18,7 @@ Key = tuple[bytes, int]  # topic id, partition
 
 
 class Wanted(NamedTuple):
-    """What is asked of one partition."""
+    """What is requested for one partition."""
 
     leader_epoch: int
     fetch_offset: int
@@ -43,7 +43,7 @@ class FollowerSession:
         return _topics(changed), _forgotten(forgotten)
 
     def answered(self, session_id: int) -> None:
-        """The leader took the request. It may have made a session, or have had no room for one."""
+        """The leader accepted the request. It may have created a session, or had no room for one."""
         if session_id == 0:
             self.start_anew()
             return

@@ -1,4 +1,4 @@
-"""What a broker has of a topic: any of its partitions, and what was last ordered for each."""
+"""A topic's partitions on this broker, and what was last ordered for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class HostedTopic:
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.partitions: list[Partition | None] = []  # by index; None where another broker has it, or it is being made
+        self.partitions: list[Partition | None] = []  # by index; None: another broker has it, or it is being created
         self.states: dict[int, LeaderAndIsrPartitionState] = {}  # what was last ordered for each
 
     def find(self, index: int) -> Partition | None:
@@ -45,6 +45,6 @@ class HostedTopic:
         return ErrorCode.NONE if broker_id in state.replicas else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def is_undone(self, state: LeaderAndIsrPartitionState) -> bool:
-        """Whether an order is still to be carried out."""
+        """Whether an order has yet to be carried out."""
         partition = self.find(state.partition_index)
         return partition is None or partition.leader_epoch != state.leader_epoch

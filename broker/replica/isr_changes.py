@@ -1,9 +1,9 @@
-"""Changes of in-sync replicas, asked of the controller by AlterPartition.
+"""Changes of in-sync replicas, which the controller is asked for in AlterPartition.
 
 Each partition has at most one change in flight (replica.leadership), and the broker one request: everything that is
-asked meanwhile goes out together with the next. A change whose answer is lost or transient is asked again as it is,
-because it may have been carried out; until the controller has answered, or has sent LeaderAndIsr, both the old and the
-new ISR count.
+requested meanwhile goes out together with the next. A change whose answer is lost or transient is requested again as it
+is, because it may have been carried out; until the controller has answered, or has sent LeaderAndIsr, both the old and
+the new ISR count.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class IsrChanges:
 
     @property
     def are_under_way(self) -> bool:
-        """Whether something is being asked, rather than to be asked again later."""
+        """Whether a request is in flight, rather than waiting to be repeated."""
         return self._task is not None and not self._pausing
 
     # --- what to ask for ---
@@ -102,7 +102,7 @@ class IsrChanges:
             self._ask(partition, leadership, leadership.ask_to_expand(broker_id))
 
     def shrink(self) -> None:
-        """Ask that those leave who have not caught up for too long."""
+        """Ask to remove followers that have not caught up for too long."""
         if self._ask_controller is None:
             return
         now_ms, max_lag_ms = self._clock.now_ms(), self._max_lag_ms()
@@ -151,7 +151,7 @@ class IsrChanges:
                 ApiKey.ALTER_PARTITION, self._request(asked), VERSION, AlterPartitionResponse, _TIMEOUT_MS
             )
         except ChannelError as failure:
-            logger.warning("the controller was not reached to change ISRs", error=str(failure))
+            logger.warning("could not reach the controller to change ISRs", error=str(failure))
             return list(asked)
         if answer.error_code:
             error = ErrorCode(answer.error_code)
@@ -176,7 +176,7 @@ class IsrChanges:
             return again
         took = leadership.answered(change, answer.leader_epoch, answer.partition_epoch, answer.isr)
         if took and partition.leadership is leadership:
-            # Fewer replicas may have to have what is appended now, and another follower may wait to join.
+            # Fewer replicas may need what is appended now, and another follower may be waiting to join.
             partition.advance()
             for broker_id in list(leadership.followers):
                 self.expand(partition, broker_id)

@@ -1,4 +1,4 @@
-"""What a partition's leader knows of its followers: the high watermark and the in-sync replicas follow from it.
+"""What a partition's leader knows about its followers, which determines the high watermark and the in-sync replicas.
 
 Pure: offsets, epochs and times come in, decisions go out. One object is one leadership: it ends with its leader epoch.
 
@@ -21,7 +21,7 @@ from barnabas.protocol.errors import ErrorCode
 
 UNKNOWN_OFFSET: Final = -1
 
-# The controller may still carry it out, or has not looked at it: ask again.
+# The controller may still carry it out, or has not considered it: ask again.
 _TRANSIENT: Final = frozenset(
     {
         ErrorCode.NOT_CONTROLLER,
@@ -98,7 +98,7 @@ class Leadership:
         isr: Iterable[int],
         now_ms: int,
     ) -> None:
-        """`epoch_start_offset` is where the log ended when this leader epoch began."""
+        """`epoch_start_offset` is where the log ended when this leader epoch started."""
         self._broker_id = broker_id
         self.leader_epoch = leader_epoch
         self.epoch_start_offset = epoch_start_offset
@@ -111,11 +111,9 @@ class Leadership:
         self.update(partition_epoch, replicas, isr, now_ms)
 
     def update(self, partition_epoch: int, replicas: Collection[int], isr: Iterable[int], now_ms: int) -> None:
-        """The controller says who has replicas and which are in sync. What was asked of it is decided by that.
-
-        Unless it says what is known already, as a new controller does: the change that is asked for may still be
-        carried out, and until its answer comes both ISRs count. An order that was sent twice may be older than the last
-        answer: it means nothing.
+        """The controller says who has replicas and which are in sync. That decides the pending change, unless the order
+        only repeats what is known, as a new controller does: then the change may still be carried out, and both ISRs
+        count until the answer comes. An order that was sent twice may be older than the last answer, and is ignored.
         """
         if partition_epoch < self.partition_epoch:
             return
@@ -124,7 +122,7 @@ class Leadership:
         self.replicas = tuple(replicas)
         self.isr = tuple(isr)
         known = self.followers
-        # Who is in the ISR when a leadership begins counts as caught up: it has the whole lag time to show it.
+        # A member of the ISR counts as caught up when a leadership starts: it has the whole lag time to prove it.
         self.followers = {
             replica: known.get(replica) or Follower(now_ms if replica in self.isr else 0)
             for replica in self.replicas
@@ -146,8 +144,8 @@ class Leadership:
     ) -> int:
         """The offset below which every replica that counts has everything.
 
-        A follower that has caught up but has not joined the ISR yet counts too: it would only have to be asked for
-        what is committed meanwhile, and could not join. One that is gone does not: it left the ISR, and will not join.
+        A follower that has caught up but has not joined the ISR yet counts too: otherwise what is committed meanwhile
+        would keep it from joining. One that is gone does not: it left the ISR, and will not join.
         """
         lowest = leader_end_offset
         for broker_id, follower in self.followers.items():
@@ -187,7 +185,8 @@ class Leadership:
     # --- changes of the ISR ---
 
     def ask_for(self, isr: Iterable[int]) -> IsrChange:
-        """Note that the controller is asked for this ISR. Until it answers, both it and the present one count."""
+        """Record that the controller is asked for this ISR. Until it answers, both this one and the current one
+        count."""
         self.asked = IsrChange(self.leader_epoch, self.partition_epoch, tuple(isr))
         self.maximal_isr = frozenset(self.isr) | frozenset(self.asked.isr)
         return self.asked
@@ -199,7 +198,7 @@ class Leadership:
         return self.ask_for(broker_id for broker_id in self.isr if broker_id not in lagging)
 
     def answered(self, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: Iterable[int]) -> bool:
-        """The controller has confirmed an ISR. False if the answer comes from another time and means nothing."""
+        """The controller has confirmed an ISR. False if the answer is outdated and ignored."""
         if change is not self.asked or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return False
         self.partition_epoch = partition_epoch
@@ -208,7 +207,7 @@ class Leadership:
         return True
 
     def refused(self, change: IsrChange, error: ErrorCode) -> bool:
-        """The controller has not confirmed it. True if it is to be asked again.
+        """The controller has not confirmed it. True if it should be asked again.
 
         After an error that is neither transient nor a plain refusal this leader is behind the controller: it keeps
         counting both ISRs until LeaderAndIsr tells it which one is true.

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from barnabas.broker.replica.worker import Worker
 
-# How many works are under way at once, because each may need 64 MiB or more. Their pieces take turns; others wait.
+# How many jobs run at once, because each may need 64 MiB or more. Their pieces take turns; others wait.
 _AT_ONCE: Final = 4
 
 Done = Callable[[Exception | None], None]

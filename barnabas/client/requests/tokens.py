@@ -18,7 +18,7 @@ USER = "User"
 def create_token(
     owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
 ) -> CreateDelegationTokenRequest:
-    """`owner` None: of whoever asks."""
+    """`owner` None stands for the requester."""
     return CreateDelegationTokenRequest(
         owner_principal_type=None if owner is None else USER,
         owner_principal_name=owner,
@@ -36,7 +36,7 @@ def expire_token(hmac: bytes, ms: int = -1) -> ExpireDelegationTokenRequest:
 
 
 def describe_tokens(owners: Iterable[str] | None = None) -> DescribeDelegationTokenRequest:
-    """`owners` None: all that may be seen."""
+    """`owners` None stands for all tokens that the requester may see."""
     if owners is None:
         return DescribeDelegationTokenRequest(owners=None)
     return DescribeDelegationTokenRequest(

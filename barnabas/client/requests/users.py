@@ -1,4 +1,4 @@
-"""Requests about users and what brokers know of their passwords."""
+"""Requests about users and their SCRAM credentials."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ClusterSettings:
     )
     inter_broker_protocol_version = string(
         None,
-        "The oldest Kafka that is a broker of this cluster. With 3.9 or older, all that is sent and stored is what "
-        "Apache Kafka 3.9 understands, and transactions are those of before KIP-890.",
+        "The oldest Kafka that is a broker of this cluster. With 3.9 or older, everything sent and stored is what "
+        "Apache Kafka 3.9 understands, and transactions work as before KIP-890.",
         internal=True,
     )

@@ -77,7 +77,7 @@ class NetworkSettings:
         4096,
         "How many connections may wait to be accepted; the operating system may have a smaller limit.",
         at_least=1,
-        unlike_kafka=UnlikeKafka(50, "of a burst of connections, those beyond it are tried again after a second only"),
+        unlike_kafka=UnlikeKafka(50, "in a burst of connections, those beyond it are retried only after a second"),
     )
     socket_request_max_bytes = integer(
         104857600, "The largest request that is read; a larger one closes its connection.", at_least=1

@@ -37,11 +37,11 @@ class SecuritySettings:
         "For OAUTHBEARER, which of Kafka's two handlers checks tokens: the validating one, or the unsecured one.",
     )
     sasl_oauthbearer_jwks_endpoint_url = string(
-        None, "Where the public keys are that tokens are signed with: a file:// or https:// URL of a JSON Web Key Set."
+        None, "Where the public keys for the signatures of tokens are: a file:// or https:// URL of a JSON Web Key Set."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = long(3600000, "How often the keys at a URL are fetched again.")
-    sasl_oauthbearer_expected_audience = strings((), "For whom tokens must be meant: one of these.")
-    sasl_oauthbearer_expected_issuer = string(None, "Who must have issued tokens.")
+    sasl_oauthbearer_expected_audience = strings((), "The audiences of which a token must have one.")
+    sasl_oauthbearer_expected_issuer = string(None, "The issuer that tokens must have.")
     sasl_oauthbearer_clock_skew_seconds = integer(30, "How far the clock of an issuer may be from the broker's.")
     sasl_oauthbearer_scope_claim_name = string("scope", "The claim of a token that has its scope.")
     sasl_oauthbearer_sub_claim_name = string("sub", "The claim of a token that becomes the user's name.")
@@ -52,7 +52,7 @@ class SecuritySettings:
 
     ssl_client_auth = string(
         "none",
-        "Whether clients must, may or need not show a certificate.",
+        "Whether clients must, may or need not present a certificate.",
         one_of=("required", "requested", "none"),
         update_mode=PER_BROKER,
     )
@@ -92,18 +92,18 @@ class SecuritySettings:
     )
     super_users = string("", "Users who may do everything, as User:name pairs separated by semicolons.")
     allow_everyone_if_no_acl_found = boolean(
-        False, "With an authorizer, whether everybody may do everything to resources that no rule is about."
+        False, "With an authorizer, whether everybody may do everything to resources that no rule applies to."
     )
 
     delegation_token_secret_key = password(
-        "The key that delegation tokens are made with, the same on every broker. Without it there are no tokens."
+        "The key with which delegation tokens are created, the same on every broker. Without it there are no tokens."
     )
     delegation_token_master_key = password("The older name of delegation.token.secret.key.", internal=True)
     delegation_token_expiry_time_ms = long(
         86400000, "How long a delegation token is valid before it has to be renewed.", at_least=1
     )
     delegation_token_max_lifetime_ms = long(
-        604800000, "How long after its creation a delegation token can be renewed at most.", at_least=1
+        604800000, "Until how long after its creation a delegation token can be renewed.", at_least=1
     )
     delegation_token_expiry_check_interval_ms = long(
         3600000, "How often delegation tokens that are no longer valid are removed.", at_least=1
