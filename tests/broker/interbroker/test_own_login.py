@@ -41,7 +41,7 @@ def test_a_token_of_a_file_is_read_each_time(tmp_path):
     ("mechanism", "url", "complaint"),
     [
         ("PLAIN", None, "must have the username and the password of the broker itself"),
-        ("GSSAPI", None, "Barnabas authenticates by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER only"),
+        ("GSSAPI", None, "Barnabas authenticates with PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER only"),
         ("OAUTHBEARER", None, "must be a file:// URL"),
         ("OAUTHBEARER", "https://issuer.example/token", "must be a file:// URL"),
         ("OAUTHBEARER", "file:///no/such/file", "cannot be read: No such file"),
