@@ -320,6 +320,11 @@ class ConfluentGroupConsumer(GroupConsumer):
             return [adapted_record(message)]
         if error.code() == KafkaError._MAX_POLL_EXCEEDED:
             return []  # said once; it joins again at the next poll
+        if error.code() == KafkaError.NOT_COORDINATOR and "committed offsets" in error.str():
+            # It asked a former coordinator for the offsets of what it was assigned. It finds the new one, and never
+            # asks that one: https://github.com/confluentinc/librdkafka/issues/5586
+            self._consumer.assign(self._consumer.assignment())
+            return []
         raise KafkaException(error)
 
     def assignment(self) -> set[Partition]:

@@ -6,6 +6,7 @@ import ssl
 import stat
 import subprocess
 import sys
+from collections import Counter
 
 import kafka
 import pytest
@@ -243,3 +244,29 @@ def test_a_fault_makes_a_login_or_a_right_fail():
         assert errors == [0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
         entries = broker.journal.entries(api="DescribeCluster")
         assert [each["principal"] for each in entries] == ["User:bob", "User:alice"]
+
+
+@pytest.mark.parametrize("library", ["confluent", pytest.param("java", marks=pytest.mark.java)])
+def test_clients_authenticate_again_on_the_same_connection(library, tmp_path):
+    with Barnabas({"connections.max.reauth.ms": "1000"}, security="sasl_plaintext", users={"alice": "a"}) as broker:
+        broker.create_topic("orders")
+        if library == "java":
+            config = tmp_path / "client.properties"
+            config.write_text(as_properties(broker.client_settings("java")))
+            reach = ["--bootstrap-server", broker.bootstrap_servers, "--command-config", str(config)]
+            work = ["--topic", "orders", "--num-records", "300", "--record-size", "10", "--throughput", "100"]
+            assert "300 records sent" in run_tool("kafka-producer-perf-test", *reach, *work).stdout
+        else:
+            errors = []
+            producer = Producer(broker.client_settings("confluent"))
+            while most_authentications_of_a_connection(broker) < 3:
+                producer.produce("orders", b"x", on_delivery=lambda error, _: errors.append(error) if error else None)
+                assert producer.flush(60) == 0
+            assert errors == []
+        assert most_authentications_of_a_connection(broker) >= 2
+        assert broker.state["failed_authentications"] == []
+
+
+def most_authentications_of_a_connection(broker):
+    """A connection says which mechanism it uses each time before it authenticates."""
+    return max(Counter(each["peer"] for each in broker.journal.entries(api="SaslHandshake")).values(), default=0)
