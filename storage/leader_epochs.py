@@ -42,9 +42,10 @@ class LeaderEpochs:
 
         (-1, -1) if this epoch is not known to have begun.
         """
-        if epoch == NO_EPOCH or epoch > self.latest_epoch:
+        latest = self.latest_epoch
+        if epoch == NO_EPOCH or epoch > latest:
             return EpochEntry(NO_EPOCH, NO_OFFSET)
-        if epoch == self.latest_epoch:
+        if epoch == latest:
             return EpochEntry(epoch, log_end_offset)
         higher = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
         return EpochEntry(self.entries[higher - 1].epoch if higher else epoch, self.entries[higher].start_offset)

@@ -76,16 +76,17 @@ class Invariants:
 
     def _look(self, active: dict[ProcessLoop, None]) -> None:
         for machine in self._world.machines.values():
-            if machine.loop in active and machine.broker is not None:
+            if machine.loop in active:
                 self._look_at(machine)
 
     def _look_at(self, machine: Machine) -> None:
-        assert machine.broker is not None
+        broker = machine.broker
+        assert broker is not None
         now = self._world.scheduler.now
         if now >= self._next_look.get(machine.broker_id, 0.0):
             self._next_look[machine.broker_id] = now + 0.5
             self._look_for_stuck(machine)
-        for view, log in changed_replicas(machine.broker, self._seen):
+        for view, log in changed_replicas(broker, self._seen):
             partition = (view.topic_id, view.partition)
             known = self._replicas.get((machine.broker_id, partition))
             if known is None or known.log is not log:  # the process has been started anew

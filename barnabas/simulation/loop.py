@@ -27,6 +27,9 @@ T = TypeVar("T")
 # So many callbacks at one moment of simulated time: something runs in circles.
 _MOST_AT_ONCE: Final = 200_000
 
+# From so many tasks on, those that have ended are looked for and let go.
+_MANY_TASKS: Final = 64
+
 # So often a coroutine may wait for something more when it is to end.
 _MOST_REFUSALS: Final = 10
 
@@ -220,7 +223,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self.pauses = 0
         self.held: deque[Handle] = deque()  # what was due while this process stood still
         self.chance = scheduler.random("process", name, len(scheduler.loops))
-        self.tasks: dict[asyncio.Task[Any], None] = {}
+        self.tasks: dict[asyncio.Task[Any], None] = {}  # all that run, and some that have ended
+        self._many_tasks = _MANY_TASKS
         # How long work on a thread takes before it is done, and until that is heard of.
         self.work_time: Callable[[], tuple[float, float]] = lambda: (0.0005, 0.0001)
         self.file_system: FileSystem | None = None  # the machine's disk
@@ -271,9 +275,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Any:
-        when = self.scheduler.now + delay
+        scheduler = self.scheduler
+        when = scheduler.now + delay
         handle = Handle(self, when, callback, args, context)
-        self.scheduler.at(when, handle)
+        scheduler.at(when, handle)
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -291,11 +296,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             coro, loop=self, name=name or f"{self.name}-{self._task_number}", context=context
         )
         self.tasks[task] = None
-        task.add_done_callback(self._task_ended)
+        if len(self.tasks) > self._many_tasks:
+            self.tasks = {each: None for each in self.tasks if not each.done()}
+            self._many_tasks = max(_MANY_TASKS, 2 * len(self.tasks))
         return task
-
-    def _task_ended(self, task: asyncio.Task[Any]) -> None:
-        self.tasks.pop(task, None)
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """Do the work after a while, as a thread would, and tell of it a little later."""

@@ -28,6 +28,7 @@ _WINDOW: Final = 256 * 1024
 _CONNECT_TIMEOUT: Final = 10.0
 _RETRANSMISSION: Final = (0.05, 0.4)
 _MSG_PEEK: Final = 2
+_NO_ARGUMENTS: Final = ()
 
 Observer = Callable[["Socket", "bytes | bytearray"], None]
 
@@ -97,7 +98,7 @@ class Fabric:
         self._events.call_later(delay, callback, *args)
 
     def at(self, when: float, callback: Callable[..., object]) -> None:
-        self.scheduler.at(when, Handle(self._events, when, callback, (), None))
+        self.scheduler.at(when, Handle(self._events, when, callback, _NO_ARGUMENTS, None))
 
     def next_port(self) -> int:
         self._ports += 1
@@ -144,7 +145,7 @@ class Socket:
         self.link = fabric.link(self.host, self.remote_host)  # the way out
         self.peer: Socket = self  # until it is connected
         self.is_gone = False  # nobody is at this end any more
-        self.queue: deque[bytes | bytearray | None] = deque()  # on their way to the peer; None is the end
+        self.queue: deque[bytearray | None] = deque()  # on their way to the peer; None is the end
         self.stuck_until = 0.0  # nothing is delivered before
         self._sent_at = -1.0
         self._arrival = 0.0
@@ -163,37 +164,42 @@ class Socket:
     # --- as programs use it ---
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0) -> int:
-        self._raise_error()
+        if self.is_gone or self._error:
+            self._raise_error()
         room = _WINDOW - self._on_their_way - len(self.peer._received)
         if room <= 0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        part = data[:room] if len(data) > room else data
+        size = len(data)
+        if size > room:
+            data, size = data[:room], room
         now = self.fabric.scheduler.now
-        last = self.queue[-1] if self.queue and self._sent_at == now else None
-        if isinstance(last, bytearray):
-            last += part  # what is sent at the same moment travels together
+        last = self.queue[-1] if self._sent_at == now and self.queue else None
+        if last is not None:
+            last += data  # what is sent at the same moment travels together
         else:
             self._sent_at = now
-            self._dispatch(bytearray(part), len(part))
-        self._on_their_way += len(part)
-        return len(part)
+            self._dispatch(bytearray(data), size)
+        self._on_their_way += size
+        return size
 
     def sendall(self, data: bytes) -> None:
         if self.send(data) != len(data):
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def recv_into(self, buffer: memoryview, nbytes: int = 0, flags: int = 0) -> int:
-        if not self._may_receive():
-            return 0
         received = self._received
-        count = min(len(received), nbytes or len(buffer))
-        if count == len(received):
+        if not received and not self._may_receive():
+            return 0
+        count, room = len(received), nbytes or len(buffer)
+        if count <= room:
             buffer[:count] = received
             received.clear()
         else:
+            count = room
             buffer[:count] = received[:count]
             del received[:count]
-        self.peer._wake_writer()
+        if self.peer._writer is not None:
+            self.peer._wake_writer()
         return count
 
     def recv(self, size: int, flags: int = 0) -> bytes:
@@ -284,7 +290,7 @@ class Socket:
             return
         if self.remote_host in fabric.powered_off:
             return  # it is sent again when the power returns
-        if self in self.link.stalled:
+        if self.link.stalled and self in self.link.stalled:
             return  # it arrives after what is stalled
         part = self.queue.popleft()
         if part is None:

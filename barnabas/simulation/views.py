@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.handlers.fetching import Fetch
@@ -39,6 +39,9 @@ class BatchView(NamedTuple):
     size: int
 
 
+# Cheaper than the constructors of named tuples.
+_new: Final = tuple.__new__
+
 Seen = dict[Partition, tuple[object, ...]]
 """What was seen of replicas before."""
 
@@ -73,10 +76,10 @@ def changed_replicas(broker: Broker, seen: Seen) -> list[tuple[ReplicaView, Log]
                 None if leadership is None else leadership.isr,
                 None if leadership is None else leadership.asked,
             )
-            if partition in seen and seen[partition] == state:
-                continue
-            seen[partition] = state
-            changed.append((ReplicaView(partition.topic, partition.topic_id, partition.index, *state), log))
+            if seen.get(partition) != state:
+                seen[partition] = state
+                view = _new(ReplicaView, (partition.topic, partition.topic_id, partition.index, *state))
+                changed.append((view, log))
     return changed
 
 
@@ -136,4 +139,5 @@ def batches_of(log: Log, start: int, end: int) -> list[BatchView]:
 
 
 def _view(header: BatchHeader) -> BatchView:
-    return BatchView(header.base_offset, header.last_offset, header.partition_leader_epoch, header.crc, header.size)
+    last_offset = header.base_offset + header.last_offset_delta
+    return _new(BatchView, (header.base_offset, last_offset, header.partition_leader_epoch, header.crc, header.size))

@@ -123,17 +123,18 @@ class Election:
             return
         if self._elected is None or not self._still_elected(registry, self._elected):
             self._elected = await self._try(registry, to_replace)
-        if self._elected is None:
+        elected = self._elected
+        if elected is None:
             return
-        log.info("elected as the controller", broker=self._broker_id, epoch=self._elected.epoch)
+        log.info("elected as the controller", broker=self._broker_id, epoch=elected.epoch)
         try:
-            await self._begin_term(registry, self._elected)
+            await self._begin_term(registry, elected)
         except Deposed:  # another was elected before this term could start
             self._end_term()
             self._elected = None
             self._looking.set()
         except BaseException:
-            await self._resign(registry, self._elected)
+            await self._resign(registry, elected)
             raise
 
     async def _begin_term(self, registry: Registry, elected: Elected) -> None:

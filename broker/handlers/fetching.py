@@ -63,6 +63,7 @@ class Fetch:
 
     __slots__ = (
         "_broker",
+        "_by_id",
         "_context",
         "_follower_epoch",
         "_follower_id",
@@ -86,6 +87,7 @@ class Fetch:
         self._request = request
         self._message = message
         self._context = context
+        self._by_id = request.version >= _TOPIC_IDS_FROM_VERSION
         # A broker that follows, or a negative id.
         self._follower_id, self._follower_epoch = follower_of(message)
         self._is_replica = self._follower_id >= 0
@@ -160,8 +162,8 @@ class Fetch:
         for key, wanted in partitions:
             answer = self._read_partition(key, wanted, left, self._size + size == 0)
             answers.append((key, answer))
-            read = size_of(answer)
-            if read:
+            if answer.records:
+                read = size_of(answer)
                 size += read
                 left = max(0, left - read)
             noteworthy = (
@@ -187,22 +189,22 @@ class Fetch:
             if partition == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 self._name_leader(answer, current_leader(self._broker, self._name(key), key.partition))
             return answer
-        if wanted.current_leader_epoch >= 0:
-            error = partition.check_leader_epoch(wanted.current_leader_epoch)
+        epoch = wanted.current_leader_epoch
+        if epoch >= 0 and epoch != partition.leader_epoch:
+            error = partition.check_leader_epoch(epoch)
             if error == ErrorCode.FENCED_LEADER_EPOCH:
                 return self._led_otherwise(partition, error)
-            if error:
-                return failed(key.partition, error)
+            return failed(key.partition, error)
         log = partition.log
         if partition.leadership is None and not self._may_read_from_follower(partition):
             return self._led_otherwise(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self._is_replica and not (self._is_believed and partition.has_follower(self._follower_id)):
             # A follower that knows the leader's epoch may know about a reassignment that this leader will soon learn
             # about.
-            if wanted.current_leader_epoch >= 0:
+            if epoch >= 0:
                 return failed(key.partition, ErrorCode.UNKNOWN_LEADER_EPOCH)
             return self._led_otherwise(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if log.config.compression_type == "zstd" and self._request.version < 10:
+        if self._request.version < 10 and log.config.compression_type == "zstd":
             return failed(key.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if wanted.last_fetched_epoch >= 0:
             diverged = self._diverged(partition, wanted)
@@ -241,8 +243,7 @@ class Fetch:
     def _may_read(self, readable: Mapping[str, bool], key: PartitionKey, partition: Partition | ErrorCode) -> bool:
         if isinstance(partition, Partition):
             return readable[partition.topic]
-        by_id = self._request.version >= _TOPIC_IDS_FROM_VERSION
-        name = self._broker.cluster.name_of(key.topic_id) if by_id else key.topic
+        name = self._broker.cluster.name_of(key.topic_id) if self._by_id else key.topic
         # An id that no topic has is unknown to everybody, except to a client that only claims to be a broker.
         return readable is not _NO_TOPIC if name is None else readable[name]
 
@@ -312,10 +313,10 @@ class Fetch:
         return False
 
     def _name(self, key: PartitionKey) -> str | bytes:
-        return key.topic_id if self._request.version >= _TOPIC_IDS_FROM_VERSION else key.topic
+        return key.topic_id if self._by_id else key.topic
 
     def _find(self, key: PartitionKey) -> Partition | ErrorCode:
-        topic = self._name(key)
+        topic = key.topic_id if self._by_id else key.topic
         replicas = self._broker.replicas
         return replicas.find(topic, key.partition) or replicas.missing(topic, key.partition)
 

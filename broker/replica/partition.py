@@ -337,6 +337,8 @@ class Partition:
         if leadership is None:
             return
         offset = self._own_end
+        if offset <= self.log.high_watermark:
+            return  # nothing is committed that this replica does not have
         if leadership.followers:
             host = self._host
             offset = leadership.high_watermark(offset, host.clock.now_ms(), host.max_lag_ms, host.is_alive)

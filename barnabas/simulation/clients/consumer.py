@@ -222,7 +222,10 @@ class Reader(Client):
                 if part.error_code and place in self._closest:
                     del self._closest[place]
                     if leader != topic.partitions[place[1]].leader:
-                        continue  # the leader knows better
+                        # The leader knows better, unless there is another one by now.
+                        if part.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                            stale.append(topic.name)
+                        continue
                 if part.preferred_read_replica >= 0:
                     self._closest[place] = (part.preferred_read_replica, self.loop.time() + self._lease)
                     sent = SentElsewhere(

@@ -155,6 +155,29 @@ async def test_one_that_is_deposed_before_its_term_begins_has_not_failed(
     assert [entry for entry in logs if entry["log_level"] == "error"] == []
 
 
+async def test_one_that_stops_before_its_term_begins_stops(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has registered again and was elected, and the order to stop comes while its term begins."""
+    begins = asyncio.Event()
+
+    async def never_ready(term: Term) -> None:
+        begins.set()
+        await asyncio.Event().wait()
+
+    member = brokers.members[1]
+    for other in (2, 3):
+        await brokers.members[other].stop()
+    monkeypatch.setattr(Term, "begin", never_ready)
+    with capture_logs() as logs:
+        await member.session.expire()
+        await begins.wait()
+        await member.election.leave()  # as a broker does that stops
+        leaving = asyncio.create_task(member.membership.leave())
+        await asyncio.wait([leaving], timeout=10)
+    assert leaving.done()
+    assert brokers.tree.find(znodes.CONTROLLER) is None
+    assert [entry for entry in logs if "cannot register" in entry["event"]] == []
+
+
 async def test_a_deposed_controller_cannot_write(brokers: Brokers) -> None:
     """KAFKA-6082: it has not heard yet that it was deposed."""
     await brokers.term.create_topics([NewTopic("t", assignments=[(0, (2, 3))])])
