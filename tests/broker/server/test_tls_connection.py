@@ -219,7 +219,7 @@ async def test_nobody_is_let_in_whose_name_no_rule_fits():
             client = await serving.connect(certificates.client())
             assert await client.closed()
     (line,) = logs
-    assert line["reason"].startswith("no rule of ssl.principal.mapping.rules fits CN=alice,OU=people")
+    assert line["reason"].startswith("no rule of ssl.principal.mapping.rules matches CN=alice,OU=people")
 
 
 # --- those who speak something else ---

@@ -137,7 +137,7 @@ async def test_a_failure_is_told_after_a_while_and_ends_the_connection(message):
             assert answer.error_message == "Authentication failed: Invalid username or password"
             assert await client.closed()
             assert serving.server.failed_authentications == {("SASL_PLAINTEXT", "PLAIN"): 1}
-    assert [line["reason"] for line in logs] == ["it failed to authenticate by PLAIN"]
+    assert [line["reason"] for line in logs] == ["it failed to authenticate with PLAIN"]
     assert "wrong" not in str(logs)
 
 
@@ -244,7 +244,7 @@ UNSECURED = (
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"sasl.enabled.mechanisms": "GSSAPI"}, "by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER only"),
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "supports only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"),
         ({f"{PREFIX}plain.sasl.jaas.config": "nonsense"}, "cannot be read"),
         ({f"{PREFIX}plain.sasl.server.callback.handler.class": "a.B"}, "cannot run callback handlers"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "for signed tokens, or .* for unsigned ones"),

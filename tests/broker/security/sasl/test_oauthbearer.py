@@ -100,7 +100,7 @@ def test_a_token_that_is_not_accepted(keys, token, reason):
 def test_unsigned_tokens_only_where_they_are_asked_for():
     unsigned = jwt.encode(CLAIMS, None, "none")
     assert validator(None).validate(unsigned).subject == "alice"
-    with pytest.raises(InvalidToken, match="takes unsigned tokens"):
+    with pytest.raises(InvalidToken, match="accepts only unsigned tokens"):
         validator(None).validate(signed())
 
 
