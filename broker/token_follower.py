@@ -1,4 +1,4 @@
-"""Delegation tokens in the registry: made and changed through any broker, known to every one."""
+"""Delegation tokens in the registry: any broker may create and change them, and every broker knows them."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class TokenFollower:
 
     @property
     def known(self) -> Iterable[Known]:
-        """Also those that have expired and are not yet removed."""
+        """This includes those that have expired and are not yet removed."""
         return self._known.values()
 
     # --- following ---
 
     async def follow(self, registry: Registry) -> None:
-        """Know the tokens, and follow them in a new session."""
+        """Read the tokens, and follow them in a new session."""
         self.stop()
         self._registry = registry
         await registry.mirror(token_nodes.ROOT)
@@ -118,7 +118,8 @@ class TokenFollower:
     # --- logging in ---
 
     def login(self, token_id: str, mechanism: str) -> TokenLogin | None:
-        """What SCRAM has to know of a token. Unlike Kafka, none is valid between its end and its removal."""
+        """What SCRAM has to know about a token. Unlike in Kafka, a token is not valid between its expiry and its
+        removal."""
         known = self._known.get(token_id)
         if known is None or known.token.is_expired(self._clock.now_ms()):
             return None

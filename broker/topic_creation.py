@@ -24,7 +24,7 @@ from barnabas.protocol.messages.create_topics import (
 )
 
 _VERSION: Final = 7
-# A topic that was created is shown to clients in the same answer, if this broker hears of it in that time.
+# A created topic is shown to clients in the same answer, if this broker learns about it within that time.
 _SECONDS_TO_HEAR: Final = 2.0
 _RETRY_SECONDS: Final = 0.05
 
@@ -54,7 +54,7 @@ class TopicCreation:
         return {name: error for name, error in errors.items() if error}
 
     async def create_internal(self, name: str) -> ErrorCode:
-        """Create a coordinator's topic. NONE if it is there already."""
+        """Create a coordinator's topic. NONE if it already exists."""
         errors = await self.create([name])
         error = errors.get(name, ErrorCode.NONE)
         if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -81,7 +81,7 @@ class TopicCreation:
         return dict.fromkeys((topic.name for topic in topics), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def _heard_of(self, names: Sequence[str]) -> None:
-        """Wait until the controller has told this broker of topics and of their leaders."""
+        """Wait until the controller has told this broker about topics and their leaders."""
         missing = {name for name in names if not self._is_known(name)}
         if not missing:
             return

@@ -73,7 +73,7 @@ class Checkpoint:
         if found is None:
             if self.local is not None and self.local.is_dir() and any(self.local.glob("*/metadata")):
                 raise PipelineError(
-                    f"{self.location} holds checkpoints of Spark that no pipeline of ours made; give this pipeline "
+                    f"{self.location} holds Spark checkpoints that are not a Barnabas pipeline's; give this pipeline "
                     "another `checkpoint`, or remove that folder"
                 )
             return Identity(pipeline, cluster)
@@ -86,7 +86,7 @@ class Checkpoint:
             raise PipelineError(
                 f"the checkpoint {self.location} was made with another cluster ({found.cluster}; this one is "
                 f"{cluster}), whose offsets mean nothing here; give the pipeline another `checkpoint`, or remove that "
-                "folder to begin anew"
+                "folder to start from the beginning"
             )
         return found
 
@@ -152,7 +152,7 @@ def local_path(location: str) -> Path | None:
 
 def _session(spark: SparkSession | None) -> SparkSession:
     if spark is None:
-        raise PipelineError("a checkpoint outside this machine's files can only be looked at with Spark running")
+        raise PipelineError("a checkpoint outside this machine's files can only be read with Spark running")
     return spark
 
 

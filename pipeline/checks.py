@@ -223,7 +223,7 @@ def _of_function(transform: PythonTransform, pipeline: Pipeline, path: Path) -> 
         yield Problem(path, f"{module}.py is hidden by a module of Python's or ours; give it another name")
     if not found:
         where = pipeline.folder.absolute()
-        yield Problem(path, f"there is no module {module!r}, neither in {where} nor where Python looks")
+        yield Problem(path, f"there is no module {module!r}, neither in {where} nor on Python's path")
 
 
 def _of_sink(sink: Sink, known: list[str], path: Path) -> Iterator[Problem]:
@@ -238,7 +238,7 @@ def _of_sink(sink: Sink, known: list[str], path: Path) -> Iterator[Problem]:
                     (*path, "format"), "confluent_header is for reading: no schema registry is asked for an id"
                 )
             if sink.way is not Way.AUTO and sink.delivery is Delivery.AT_LEAST_ONCE:
-                yield Problem((*path, "way"), "a way is for exactly-once; this sink is at-least-once")
+                yield Problem((*path, "way"), "a way applies to exactly-once; this sink is at-least-once")
             if sink.way is Way.PER_TASK and sink.mode is not OutputMode.APPEND:
                 yield Problem((*path, "way"), "per-task is for streams without state, whose mode is append")
             if not 1 <= sink.transaction_timeout <= 900:

@@ -54,7 +54,7 @@ class Cluster:
         except (KafkaException, NoAnswerError):
             raise PipelineError(
                 f"no broker answered at {self.bootstrap} within {self._timeout:g} s; start one (`barnabas serve`), or "
-                "correct `bootstrap` in the file (or say -b HOST:PORT)"
+                "correct `bootstrap` in the file (or use -b HOST:PORT)"
             ) from None
         self.cluster_id = metadata.cluster_id or ""
         return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}

@@ -24,7 +24,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"OffsetOutOfRange|Some data may have been lost|KAFKA_DATA_LOSS",
-        "records that the pipeline was to read next are not in the topic: deleted by retention, or the topic was "
+        "the records that the pipeline would read next are not in the topic: deleted by retention, or the topic was "
         "recreated, or `from` names an offset beyond its end. Remove the checkpoint {checkpoint} to start over with "
         "what is there, lengthen the topic's retention.ms, or correct `from`",
     ),
@@ -39,7 +39,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"OutOfOrderError",
-        "rows reached the sink in another order than the source had them, which `way: per-task` cannot take; give the "
+        "rows reached the sink in another order than in the source, which `way: per-task` cannot handle; give the "
         "sink `way: per-batch`",
     ),
     (

@@ -22,7 +22,7 @@ _STORES: Final = (
     *("ssl.keystore.type", "ssl.keystore.location", "ssl.keystore.password"),
     *("ssl.keystore.key", "ssl.keystore.certificate.chain"),
 )
-# What Java's client calls as librdkafka does, or what only it knows.
+# Settings with the same name in both, or known only to the Java client.
 _FOR_JAVA: Final = (
     *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "client.id", "client.dns.lookup"),
     *("ssl.key.password", "ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.protocol"),
@@ -50,7 +50,7 @@ def for_librdkafka(bootstrap: str, settings: Mapping[str, str]) -> dict[str, str
         "bootstrap.servers": bootstrap,
         # With `rebootstrap`, calls exceeded their timeout when the broker went away.
         "metadata.recovery.strategy": "none",
-        "log_level": 0,  # what goes wrong is raised; librdkafka's lines on standard error would stand between ours
+        "log_level": 0,  # errors are raised; librdkafka's lines on standard error would mix with ours
         **_as_librdkafka_has_it(settings),
     }
 
@@ -111,7 +111,7 @@ def _login(jaas: str) -> tuple[str, str]:
         raise SettingsError(str(error)) from None
     if found.options.get(TOKEN_AUTH, "").lower() == "true":
         raise SettingsError(
-            "sasl.jaas.config has a delegation token: librdkafka, which works beside Spark, cannot log in by one"
+            "sasl.jaas.config has a delegation token: librdkafka, which works beside Spark, cannot log in with one"
         )
     if found.own is None:
         raise SettingsError("sasl.jaas.config has no username and password")

@@ -1,8 +1,8 @@
 """A pipeline as plain data: sources, transformations, sinks, a checkpoint and a trigger.
 
 A file becomes these objects (`barnabas.pipeline.file`), or a few lines of Python make them.
-`barnabas.pipeline.checks.problems_of` says what is wrong with one, and `barnabas.pipeline.running.run` runs it.
-Nothing here knows of Spark.
+`barnabas.pipeline.checks.problems_of` says what is wrong with one, and `barnabas.pipeline.running.run` runs it. Nothing
+here knows about Spark.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class TopicSink:
     columns: tuple[str, ...] = ()  # what JSON, CSV and Avro contain; default: every column without a leading underscore
     partition: str | None = None
     headers: str | None = None
-    partitions: int | None = None  # creates the topic with so many partitions if it does not exist
+    partitions: int | None = None  # creates the topic with this many partitions if it does not exist
     delivery: Delivery = Delivery.EXACTLY_ONCE
     way: Way = Way.AUTO
     mode: OutputMode = OutputMode.APPEND

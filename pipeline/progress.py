@@ -54,7 +54,7 @@ class Board:
     def progressed(self, progress: Progress) -> None:
         with self._lock:
             state = self.states.get(progress.name or "")
-            if state is None or progress.batchId <= state.batch:  # told twice: by the listener, and at the end
+            if state is None or progress.batchId <= state.batch:  # reported twice: by the listener, and at the end
                 return
             state.batch = progress.batchId
             state.rows_in += progress.numInputRows

@@ -71,7 +71,8 @@ def _nothing() -> None:
 
 
 class Queries:
-    """Creates them. `wrote` is told of rows written by our sinks; `failures` holds what these raised, by query."""
+    """Creates them. `wrote` is called with the rows written by our sinks; `failures` holds what these raised, by
+    query."""
 
     def __init__(
         self,
@@ -128,9 +129,11 @@ class Queries:
             raise PipelineError(f"sinks.{sink.name}.way: per-task is not possible: {objection}. Or leave `way` out")
         rows = encoded(frame, sink)
         if sink.way is not Way.PER_BATCH and objection is None:
-            return self._per_task(sink, rows, f"to the topic {sink.topic}, exactly once, a transaction a task")
+            return self._per_task(sink, rows, f"to the topic {sink.topic}, exactly once, one transaction per task")
         why = "as the file says" if sink.way is Way.PER_BATCH else f"because {objection}"
-        return self._per_batch(sink, rows, f"to the topic {sink.topic}, exactly once, a transaction a batch ({why})")
+        return self._per_batch(
+            sink, rows, f"to the topic {sink.topic}, exactly once, one transaction per batch ({why})"
+        )
 
     def _per_task(self, sink: TopicSink, rows: DataFrame, how: str) -> Query:
         target = self._target(sink)
@@ -143,7 +146,7 @@ class Queries:
 
     def _per_batch(self, sink: TopicSink, rows: DataFrame, how: str) -> Query:
         without_position = rows.drop("_topic", "_partition", "_offset")
-        writers: list[BatchWriter] = []  # made with the first batch: explaining a pipeline must not touch anything
+        writers: list[BatchWriter] = []  # created with the first batch: explaining a pipeline must not touch anything
 
         def write(batch: DataFrame, batch_id: int) -> None:
             if not writers:
@@ -198,7 +201,7 @@ class Queries:
             try:
                 write(batch, batch_id)
             except BaseException as error:
-                self.failures[sink.name] = error  # Spark would pass on no more than its text
+                self.failures[sink.name] = error  # Spark would pass on only its text
                 raise
 
         def attach(writer: DataStreamWriter) -> DataStreamWriter:

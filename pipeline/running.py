@@ -1,4 +1,4 @@
-"""Running a pipeline: all is checked, Spark is started, then every sink's query, until the end that was asked for.
+"""Running a pipeline: check everything, start Spark, then every sink's query, and wait for the requested end.
 
 run(load("orders.yaml"), once=True)
 """
@@ -54,7 +54,8 @@ def run(
     console: Console | None = None,
     spark: SparkSession | None = None,
 ) -> Outcome:
-    """Run until all is worked off (`once`), for a time, or until KeyboardInterrupt. Failures are PipelineErrors.
+    """Run until everything has been processed (`once`), for a time, or until KeyboardInterrupt. Failures are
+    PipelineErrors.
 
     `spark` is a session to run in, which stays open; without it one is started, and stopped at the end.
     """
@@ -91,7 +92,7 @@ def prepared(
 ) -> Iterator[Ready]:
     """Check what can be checked before Spark is started, start it, and leave nothing behind at the end.
 
-    Who will `only_look` makes nothing, and may do so while the pipeline runs.
+    With `only_look`, nothing is created, and the pipeline may be running.
     """
     problems = problems_of(pipeline)
     if problems:
@@ -107,7 +108,7 @@ def prepared(
             stack.enter_context(checkpoint.held())
         owner = spark
         if owner is None:
-            # What spark-submit was told goes over what the file says, as --master does.
+            # The options of spark-submit override the file, as --master does.
             chosen = master or (None if is_submitted() else pipeline.master)
             app = f"barnabas {pipeline.name}"
             owner = stack.enter_context(session_for_run(app, master=chosen, settings=pipeline.spark))
@@ -124,7 +125,7 @@ def _ready(
 ) -> Ready:
     ship(owner.sparkContext)
     identity = checkpoint.check(pipeline.name, cluster.cluster_id, owner)
-    # Views, settings and listeners of a session of its own end with it: runs do not meet.
+    # Views, settings and listeners of its own session end with it: runs do not affect each other.
     session = owner.newSession()
     for name, value in pipeline.spark.items():
         if session.conf.isModifiable(name):
@@ -134,7 +135,7 @@ def _ready(
 
 
 def _leave_errors_to_us() -> None:
-    """Py4J logs a trace for every call that Java does not answer, and pyspark one for many a slip in a query."""
+    """Py4J logs a trace for every call that Java does not answer, and pyspark one for many mistakes in a query."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
@@ -159,7 +160,7 @@ def _run(ready: Ready, board: Board, display: Display, console: Console, once: b
             _take_final_progress(started, board)
     finally:
         _stop(started, queries)
-        with suppress(Exception):  # Java may be gone; what is under way to be raised says so
+        with suppress(Exception):  # Java may be gone; the exception that is being raised says so
             session.streams.removeListener(listener)
     if interrupted.is_set():
         raise KeyboardInterrupt
@@ -189,7 +190,7 @@ def _wait(
     deadline: float | None,
     interrupted: threading.Event,
 ) -> None:
-    """Until every query has ended, one has failed, the time is up, or somebody interrupts."""
+    """Wait until every query has ended, one has failed, the time is up, or somebody interrupts."""
     while True:
         active = []
         for query in started:
@@ -214,7 +215,8 @@ def _raise_failure(query: StreamingQuery, maker: Queries) -> None:
 
 
 def _take_final_progress(started: list[StreamingQuery], board: Board) -> None:
-    """Listeners hear of a batch some time after it; what came in between is taken from the queries themselves."""
+    """Listeners learn about a batch some time after it; what they have not reported yet is read from the queries
+    themselves."""
     for query in started:
         state = board.states[query.name or ""]
         state.ended = not query.isActive
@@ -223,12 +225,12 @@ def _take_final_progress(started: list[StreamingQuery], board: Board) -> None:
 
 
 def _stop(started: list[StreamingQuery], queries: list[Query]) -> None:
-    """Let a batch under way end if it does so soon: a transaction cut off holds readers up until its timeout."""
+    """Let the current batch finish if it does so soon: an interrupted transaction blocks readers until its timeout."""
     deadline = time.monotonic() + _LAST_BATCH
     for query in started:
         try:
             while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-                time.sleep(0.05)  # Spark tells of a batch's end through its status alone
+                time.sleep(0.05)  # Spark reports a batch's end only through its status
         except Exception:
             break  # Java is gone; there is nothing to stop
     for query in started:

@@ -1,4 +1,5 @@
-"""What access rules speak of: resources, patterns of their names, operations and permissions, by Kafka's numbers."""
+"""What access rules consist of: resources, patterns of their names, operations and permissions, with Kafka's
+numbers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class ConsumerGroupPartitionMetadataKey(Message, versions="0"):
 
 
 class ConsumerGroupPartitionMetadataValue(Message, versions="0", flexible="0+"):
-    """Written by Apache Kafka 4.0 and before; later a hash stands for it in the group's own record."""
+    """Written by Apache Kafka 4.0 and before; later versions have a hash in the group's own record instead."""
 
     topics: list[TopicMetadata] = field("0+")
 

@@ -245,7 +245,7 @@ class _Writer:
         return item
 
     def _struct(self, struct_type: StructType, into: str, nullable: bool, tagged: bool) -> None:
-        """Before a struct that may be null stands a byte: 1, or if it is null -1, and 0 in a tagged field."""
+        """A struct that may be null is preceded by a byte: 1, or if it is null -1, and 0 in a tagged field."""
         write = self.write
         if not nullable:
             write(f"{into} = {self.struct(struct_type)}")

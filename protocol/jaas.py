@@ -2,7 +2,7 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="x" user_alice="y";
 
-What is wrong with one is said without quoting it: it has passwords in it.
+Error messages do not quote the setting, because it contains passwords.
 """
 
 from __future__ import annotations

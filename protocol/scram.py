@@ -1,6 +1,6 @@
 """SCRAM (RFC 5802, RFC 7677): its arithmetic, its messages, and the client's side of an exchange.
 
-Pure: random bytes are handed in. Nothing here is printed or raised that would reveal a password.
+Pure: random bytes are passed in. Nothing here prints or raises anything that would reveal a password.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MECHANISMS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16384
 _NO_CHANNEL_BINDING: Final = "n,,"
-# The extension by which a client says that its name is the id of a delegation token, and its password the HMAC.
+# The extension with which a client says that its name is the id of a delegation token, and its password the HMAC.
 TOKEN_AUTH: Final = "tokenauth"
 
 
@@ -25,7 +25,7 @@ class ScramError(Exception):
 
 
 class ScramCredential(NamedTuple):
-    """What a server keeps of a password. It lets it check one, and does not contain it."""
+    """What a server stores instead of a password: enough to check one, but not the password itself."""
 
     salt: bytes
     stored_key: bytes
@@ -137,7 +137,7 @@ def _unescaped(name: str) -> str:
 
 
 class ScramClient:
-    """One exchange, as a client has it: `first`, then `final` of the server's first message, then `finish`."""
+    """The client's side of one exchange: `first`, then `final` with the server's first message, then `finish`."""
 
     def __init__(
         self, mechanism: str, user: str, password: str, nonce: bytes, extensions: Mapping[str, str] | None = None
@@ -171,7 +171,7 @@ class ScramClient:
         return f"{without_proof},p={encoded(proof)}".encode()
 
     def finish(self, data: bytes) -> None:
-        """ScramError unless the server knows the password, too."""
+        """ScramError unless the server also knows the password."""
         found = attributes(data.decode())
         if not hmac.compare_digest(decoded(found.get("v", "")), self._signature):
             raise ScramError("the server does not know the password")

@@ -1,11 +1,11 @@
-"""Producers that may begin a transaction in a log but have not yet begun it.
+"""Producers that may start a transaction in a log but have not started it yet.
 
 The first batch of a client's transaction is appended only if the transaction's coordinator knows about this partition.
 Otherwise the coordinator would not end the transaction here, and readers would wait for its end forever. The caller
 records an admission before and after it asks the coordinator. The admission lasts until the batch is appended or the
 transaction ends.
 
-A batch may be refused while later ones, sent before the producer learned of it, would be accepted. So the admission
+A batch may be refused while later ones, sent before the producer learned about it, would be accepted. So the admission
 keeps the lowest sequence that was tried, and later sequences must wait for it.
 
 Each epoch of a producer has its own admission, so a zombie with an older epoch does not affect it.
@@ -20,7 +20,7 @@ from barnabas.storage.errors import InvalidTransactionState, OutOfOrderSequence
 @dataclass(slots=True)
 class _Admission:
     lowest_sequence: int
-    # The epoch belongs to a single transaction, so sequences begin at 0.
+    # The epoch belongs to a single transaction, so sequences start at 0.
     from_zero: bool
     tried_ms: int
     is_admitted: bool = False
@@ -42,7 +42,7 @@ class Admissions:
         return known is not None and known.is_admitted
 
     def try_out(self, producer_id: int, producer_epoch: int, sequence: int, *, from_zero: bool, now_ms: int) -> None:
-        """A batch that begins a transaction has arrived. The caller is about to ask the coordinator."""
+        """A batch that starts a transaction has arrived. The caller is about to ask the coordinator."""
         known = self._find(producer_id, producer_epoch)
         if known is None:
             admission = _Admission(sequence, from_zero, now_ms)
@@ -53,7 +53,8 @@ class Admissions:
             known.tried_ms = now_ms
 
     def admit(self, producer_id: int, producer_epoch: int) -> bool:
-        """The coordinator knows about the transaction. False if one has ended here since it was asked: perhaps it."""
+        """The coordinator knows about the transaction. False if one has ended here since it was asked: it may have been
+        this one."""
         known = self._find(producer_id, producer_epoch)
         if known is None:
             return False
@@ -61,7 +62,7 @@ class Admissions:
         return True
 
     def check(self, producer_id: int, producer_epoch: int, sequence: int, known_epoch: int) -> None:
-        """Raise if this batch may not begin a transaction. `known_epoch` is the producer's latest in the log."""
+        """Raise if this batch may not start a transaction. `known_epoch` is the producer's latest in the log."""
         known = self._find(producer_id, producer_epoch)
         if known is None or not known.is_admitted:
             raise InvalidTransactionState(f"a batch of producer {producer_id} is not part of an ongoing transaction")
@@ -70,7 +71,7 @@ class Admissions:
             raise OutOfOrderSequence(f"producer {producer_id} sent sequence {sequence}, but {lowest} must come first")
 
     def begun(self, producer_id: int) -> None:
-        """The transaction has begun in the log: from now on the log itself knows of it."""
+        """The transaction has started in the log: from now on the log itself knows about it."""
         self._admissions.pop(producer_id, None)
 
     def ended(self, producer_id: int, producer_epoch: int) -> None:
@@ -84,7 +85,7 @@ class Admissions:
                 del self._admissions[producer_id]
 
     def clear(self) -> None:
-        """This broker begins or ceases to lead the partition."""
+        """This broker starts or stops leading the partition."""
         self._admissions.clear()
 
     def forget_expired(self, now_ms: int, expiration_ms: int) -> None:

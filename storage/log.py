@@ -89,9 +89,9 @@ class Log:
         # The log is synced up to here, so recovery need not check it.
         self.recovery_point = recovery_point
         self.high_watermark = high_watermark
-        # Who may begin a transaction; None if that is not checked.
+        # Which producers may start a transaction; None if that is not checked.
         self.admissions: Admissions | None = None
-        # Told why, when the disk does not take a write.
+        # Called with the reason when a write to the disk fails.
         self.on_disk_failure: Callable[[str], None] | None = None
         # The log is compacted up to here. None: it never was.
         self.first_dirty_offset: int | None = None
@@ -137,7 +137,7 @@ class Log:
         self._failure = LogFailure(f"{self.topic_partition}: {type(error).__name__}: {error}")
 
     def disk_failure(self, error: OSError) -> LogFailure:
-        """What those get whose write the disk did not take."""
+        """The result for appends whose write failed."""
         if self.on_disk_failure is not None:
             self.on_disk_failure(str(error))
         return LogFailure(f"{self.topic_partition}: {error}")
@@ -277,7 +277,7 @@ class Log:
         return room, roll_after, segment.base_offset + MAX_RELATIVE_OFFSET
 
     def roll(self, now_ms: int, at: int | None = None) -> None:
-        """Begin a new segment at the log's end (or later, if a leader's log continues after a gap).
+        """Start a new segment at the log's end (or later, if a leader's log continues after a gap).
 
         After an OSError the old segment is still the active one.
         """
@@ -369,7 +369,7 @@ class Log:
         return PendingDeletion(self._file_system, self.folder, paths)
 
     def start_swap(self, base_offset: int, sizes: dict[str, int], old: Sequence[Segment]) -> PendingSwap:
-        """Begin to replace segments by the compacted segment that was made of them.
+        """Start to replace segments with the compacted segment that was made from them.
 
         Its files are complete and synced and end in `.cleaned`; `sizes` are their sizes. `sync` the result on any
         thread, then call `replace_segments`. The swap is cancelled if the log loses records before that.
@@ -423,7 +423,7 @@ class Log:
         Use `LogDirectory.truncate_log` instead, which updates the checkpoints too.
         """
         if offset >= self.end_offset:
-            # An epoch in which this broker led and wrote nothing is known to nobody else.
+            # Nobody else knows an epoch in which this broker led and wrote nothing.
             self.leader_epochs.truncate_from_end(self.end_offset)
             return PendingDeletion(self._file_system, self.folder, [])
         if offset <= self.log_start_offset:
@@ -506,7 +506,7 @@ class Log:
         )
 
     def start_flush(self) -> PendingFlush:
-        """Begin to flush the log as it is now: `sync` the result on any thread, then call `finish_flush`."""
+        """Start to flush the log as it is now: `sync` the result on any thread, then call `finish_flush`."""
         unflushed = self.segments.from_offset(self.recovery_point)
         segments = [segment for segment in self.segments if segment in unflushed or segment in self.finished]
         indexes = [index for segment in segments for index in segment.save_indexes()]

@@ -44,7 +44,7 @@ from barnabas.storage.properties import CLEAN_SHUTDOWN, MetaProperties, encode_i
 logger = structlog.get_logger(__name__)
 
 LOCK_FILE: Final = ".lock"
-# Written and deleted again, to see whether the disk takes as much as a request brings.
+# Written and deleted again, to see whether the disk has room for a request's records.
 _TRIAL_FILE: Final = "trial" + TEMPORARY
 _TRIAL_BYTES: Final = 1024 * 1024
 
@@ -52,7 +52,8 @@ _SYNCED_AT_ONCE: Final = 32
 
 
 class CheckpointFiles:
-    """The checkpoint files of a directory. Threads write them one at a time, and never replace newer by older data."""
+    """The checkpoint files of a directory. Threads write them one at a time, and never replace newer data with
+    older."""
 
     def __init__(self, file_system: FileSystem, folder: str) -> None:
         self._file_system = file_system
@@ -262,7 +263,7 @@ class LogDirectory:
             self.start_checkpoint().write()
         return log.truncate_fully_and_start_at(offset, now_ms)
 
-    # -- checkpoints and the end
+    # -- checkpoints and shutdown
 
     def start_checkpoint(self) -> PendingCheckpoint:
         """The offsets up to which each log is synced, committed and deleted, to be written regularly."""
@@ -299,7 +300,7 @@ class LogDirectory:
     def _flush_all(self) -> bool:
         """Sync every log, and return whether all succeeded.
 
-        Many are synced at the same time, which takes a disk hardly longer than one. Each may need a few open files.
+        Many are synced at the same time, which hardly takes longer than syncing one. Each may need a few open files.
         """
         clean = True
         logs = list(self.logs.values())

@@ -18,7 +18,7 @@ class Handle:
     """An open file. It closes when the last reference to it is dropped.
 
     Compiled code drops a variable after its last use, not at the end of the function. So the only owner of a handle
-    must call its methods and not take out the descriptor.
+    must call its methods and not extract the descriptor.
     """
 
     __slots__ = ("_file_system", "fd", "path", "used")
@@ -65,7 +65,8 @@ class Holder(Protocol):
 
 
 def default_capacity() -> int:
-    """Half of the files that this process may have open. The rest is for connections, and for files in passing."""
+    """Half of the files that this process may have open. The rest is for connections, and for files that are open
+    briefly."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit

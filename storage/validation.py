@@ -136,7 +136,7 @@ def rewrites(config: LogConfig) -> bool:
 
 
 def stamp(records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> tuple[memoryview, BatchHeader]:
-    """The batch, with the time of the append if the topic wants that."""
+    """The batch, with the time of the append if the topic requires that."""
     if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
         if records.readonly:
             records = memoryview(bytearray(records))

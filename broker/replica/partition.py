@@ -34,21 +34,21 @@ from barnabas.storage.write import AppendResult, Refusal
 logger = structlog.get_logger()
 
 
-_Append = tuple[memoryview, Appender, Any]  # the records, who appends them, and under which place
+_Append = tuple[memoryview, Appender, Any]  # the records, who appends them, and the appender's `place` for them
 _Marker = tuple[_Append, int]  # the end of a transaction, and the transaction version that it follows
 
 
-# What appends cost, in bytes: each batch takes as long as so many bytes more. A turn of the loop may cost MAX_COST.
+# What appends cost, in bytes: each batch takes as long as this many bytes more. A turn of the loop may cost MAX_COST.
 _BATCH_COST: Final = 16 * 1024
 MAX_COST: Final = 8 * 1024 * 1024
 
 
-# So many readers hear of news at once; where there are more, the others hear of it in the next turns of the loop.
+# How many readers are woken at once; if there are more, the others are woken in the next turns of the loop.
 _TOLD_AT_ONCE: Final = 100
 
 
 class _Written(NamedTuple):
-    """Appends that were written together, how far they reach, and what became of each."""
+    """Appends that were written together, how far they reach, and the outcome of each."""
 
     appends: Sequence[_Append]
     results: Sequence[AppendResult | Refusal]
@@ -125,9 +125,8 @@ class Partition:
     def lead(
         self, leader_epoch: int, partition_epoch: int = 0, replicas: Sequence[int] = (), isr: Sequence[int] = ()
     ) -> None:
-        """Lead in this epoch, or learn of other replicas in it. Without replicas, this broker has the only one.
-
-        Appends that wait for their commit go on waiting if this broker led before: they are in its log.
+        """Lead in this epoch, or learn about other replicas in it. Without replicas, this broker has the only one.
+        Appends that wait for their commit continue to wait if this broker led before: they are in its log.
         """
         broker_id, now_ms = self._host.broker_id, self._host.clock.now_ms()
         replicas = replicas or (broker_id,)
@@ -154,12 +153,12 @@ class Partition:
         if self.leadership is not None:
             self.leadership = None
             self.log.inspection = None
-            self.admissions = self.log.admissions = Admissions()  # transactions go on elsewhere
+            self.admissions = self.log.admissions = Admissions()  # transactions continue elsewhere
             self._give_up(NotLeader(f"{self.log.topic_partition} is led by another broker now"))
         self.look_again()
 
     def has_enough_replicas(self) -> bool:
-        """Whether what is appended with acks=all is safe: more replicas than there are cannot be asked for."""
+        """Whether what is appended with acks=all is safe. No more replicas are required than there are."""
         leadership = self.leadership
         if leadership is None:
             return False
@@ -168,12 +167,12 @@ class Partition:
 
     @property
     def is_behind_its_epoch(self) -> bool:
-        """Whether this leader has yet to find out how much of what was there at its election is committed."""
+        """Whether this leader does not know yet how much of the log at its election is committed."""
         leadership = self.leadership
         return leadership is not None and leadership.epoch_start_offset > self.log.high_watermark
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
-        """What a client gets that believes in this leader epoch; -1 is one that does not care."""
+        """The error for a client that expects this leader epoch; -1 stands for no expectation."""
         if epoch in (-1, self.leader_epoch):
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -188,9 +187,8 @@ class Partition:
         self._queued.append((records, appender, place))
 
     def append_marker_soon(self, batch: memoryview, transaction_version: int, appender: Appender, place: Any) -> None:
-        """Append the end of a transaction, behind all that clients have queued in this turn of the loop.
-
-        What was admitted to the transaction before its end is written before its marker: none is left behind it.
+        """Append the end of a transaction, after everything that clients have queued in this turn of the loop. What was
+        admitted to the transaction before its end is written before its marker.
         """
         if not self._is_due:
             self._is_due = True
@@ -198,7 +196,7 @@ class Partition:
         self._queued_markers.append(((batch, appender, place), transaction_version))
 
     def append_queued(self, now_ms: int) -> int:
-        """Append what is queued, or as much of it as a turn of the loop allows. Gives what that cost."""
+        """Append what is queued, or as much of it as a turn of the loop allows. Returns what that cost."""
         self._is_due = False
         cost = 0
         appends, self._queued = self._queued, []
@@ -213,7 +211,7 @@ class Partition:
     def _append(
         self, appends: Sequence[_Append], now_ms: int, origin: AppendOrigin, transaction_version: int = 0
     ) -> int:
-        """Append all of them in one write. Gives what that cost."""
+        """Append all of them in one write. Returns what that cost."""
         log = self.log
         if self.leadership is None:
             log.inspection = None
@@ -237,7 +235,7 @@ class Partition:
                 origin=origin,
                 transaction_version=transaction_version,
             )
-        except Exception as error:  # nobody foresaw it: these appends fail, and those of other partitions go on
+        except Exception as error:  # this is unexpected: these appends fail, and other partitions continue
             self._host.set_aside.add("append", str(log.topic_partition), error)
             self._tell(appends, [StorageError(f"{log.topic_partition}: the append failed")] * len(appends))
             return cost
@@ -262,12 +260,12 @@ class Partition:
         return LogFailure(f"{name} has been deleted") if self.deleted else NotLeader(f"{name} is not led here")
 
     def _leave(self, appends: Sequence[_Append]) -> None:
-        """Put appends back at the head of the queue. Somebody will have them appended: not before, and not twice."""
+        """Put appends back at the head of the queue. The caller makes sure that they are appended later, once."""
         self._is_due = True
         self._queued[:0] = appends
 
     def _inspected(self, error: Exception | None) -> None:
-        """The batch at the head of the queue has been looked into. What is behind it waited, as Kafka has it wait."""
+        """The batch at the head of the queue has been inspected. What is behind it waited, as in Kafka."""
         if error is not None and self.log.inspection is not None:
             logger.error("inspection failed", partition=str(self.log.topic_partition), exc_info=error)
             self.log.inspection.refuse(InvalidRecords(f"the batch could not be inspected: {error}"))
@@ -289,7 +287,7 @@ class Partition:
         self._settle(written)
 
     def append_now(self, records: memoryview, now_ms: int) -> AppendResult | Refusal:
-        """Append what a coordinator has decided. `when_committed` tells when it is."""
+        """Append what a coordinator has decided. `when_committed` says when it is committed."""
         log = self.log
         if self.leadership is None:
             return self._not_leading()
@@ -305,9 +303,8 @@ class Partition:
         return result
 
     def when_committed(self, offset: int, done: Done) -> CommitWait | None:
-        """Call back when all below `offset` is committed; with the failure, if that will not be known here.
-
-        None if that has happened already.
+        """Call back when all below `offset` is committed; with the failure, if this broker cannot find out. None if it
+        is already committed.
         """
         if self.log.high_watermark >= offset:
             done(None)
@@ -318,7 +315,7 @@ class Partition:
         return self._commits.add(offset, done)
 
     def _settle(self, written: _Written) -> None:
-        """What was written counts from now on, and those who appended it learn of it."""
+        """What was written counts from now on, and its appenders are notified."""
         self._own_end = written.end_offset
         self._move_high_watermark(written.size)
         self._tell(written.appends, written.results)
@@ -332,7 +329,7 @@ class Partition:
             self._commits.tell(self.log.high_watermark)
 
     def _move_high_watermark(self, size: int) -> None:
-        """Let consumers see what is committed now: about so many bytes, if that is known (otherwise -1)."""
+        """Let consumers see what is committed now: about this many bytes, if that is known (otherwise -1)."""
         leadership = self.leadership
         if leadership is None:
             return
@@ -351,7 +348,7 @@ class Partition:
                 self.news(self._size_between(before, offset) if size < 0 else size)
 
     def _size_between(self, start: int, end: int) -> int:
-        """About how many bytes lie between two offsets, at least one: as far as they are in one segment."""
+        """About how many bytes are between two offsets, at least one; exact only within one segment."""
         try:
             found = self.log.read(max(start, self.log.log_start_offset), MAX_COST, upper_bound=end)
         except (StorageError, OSError):
@@ -363,11 +360,11 @@ class Partition:
             appender.appended(self, place, result)
 
     def news(self, size: int) -> None:
-        """More is committed. With 0, something else happened that is worth another look."""
+        """More is committed. With 0, something else happened that is worth another check."""
         self._tell_news(self.waiters, size)
 
     def look_again(self) -> None:
-        """The role has changed: those who wait here may get another answer now."""
+        """The role has changed: waiting requests may get another answer now."""
         if self.waiters:
             self._tell_news(self.waiters, 0)
         if self.append_waiters:
@@ -390,7 +387,7 @@ class Partition:
     # --- syncing ---
 
     def flush(self) -> None:
-        """Bring the log to disk, off the loop. Appends that must be on disk first are answered when they are."""
+        """Flush the log to disk, off the loop. Appends that must be on disk first are answered when they are."""
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
@@ -423,7 +420,7 @@ class Partition:
             self._settle(self._unflushed.pop(0))
         if self.leadership is None and not self._unflushed:
             self._host.is_on_disk(self)
-        # A flush that became due meanwhile was not begun: another segment was rolled, or `flush.ms` passed.
+        # A flush that became due meanwhile was not started: another segment was rolled, or `flush.ms` passed.
         if self._unflushed or log.flush_due(now_ms):
             self.flush()
         elif log.config.flush_ms != NEVER and self._flush_timer is None and log.end_offset > log.recovery_point:
@@ -448,7 +445,7 @@ class Partition:
         return bool(self._unflushed)
 
     def append_fetched(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
-        """Append what the leader sent, which may be nothing, and note how far it is committed and deleted there."""
+        """Append what the leader sent, which may be nothing, and record how far it is committed and deleted there."""
         log = self.log
         if records:
             now_ms = self._host.clock.now_ms()
@@ -465,7 +462,7 @@ class Partition:
             log.increment_log_start_offset(log_start_offset)
 
     def log_was_cut(self) -> None:
-        """The end of the log is gone: readers may have been past it."""
+        """The log was truncated: readers may have been past its new end."""
         self._unflushed = []
         self.look_again()
 
@@ -485,14 +482,14 @@ class Partition:
         follower = None if leadership is None else leadership.followers.get(broker_id)
         if follower is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if broker_epoch != NO_EPOCH and broker_epoch < follower.broker_epoch:  # a request from its earlier life
+        if broker_epoch != NO_EPOCH and broker_epoch < follower.broker_epoch:  # a request from before it restarted
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         follower.fetched(offset, log_start_offset, self.log.end_offset, broker_epoch, self._host.clock.now_ms())
         self.look_at_followers()
         return ErrorCode.NONE
 
     def look_at_followers(self) -> None:
-        """What is committed, or deleted everywhere, may have changed: one has fetched, or is alive no longer."""
+        """What is committed, or deleted everywhere, may have changed: a follower has fetched, or is no longer alive."""
         self.advance()
         if self._deletions.waits:
             self._deletions.tell(self.low_watermark())
@@ -512,11 +509,11 @@ class Partition:
         if self.low_watermark() >= offset:
             done(None)
             return None
-        self._tell_news(self.append_waiters, 0)  # followers learn of it by their fetches
+        self._tell_news(self.append_waiters, 0)  # followers learn this from their fetches
         return self._deletions.add(offset, done)
 
     def _give_up(self, failure: LogFailure) -> None:
-        """What is not on disk, or not committed, will not become so here: tell all who wait for it."""
+        """What is not on disk, or not committed, will not be here: tell everybody who waits for it."""
         unflushed, self._unflushed = self._unflushed, []
         for appends, results, _, _ in unflushed:
             self._tell(appends, [failure if isinstance(result, AppendResult) else result for result in results])
@@ -526,7 +523,7 @@ class Partition:
     # --- the end ---
 
     def delete(self) -> None:
-        """This partition is deleted. Those who wait for it look again, and find that out."""
+        """This partition is deleted. Those who wait for it check again, and find that out."""
         self.deleted = True
         self.leadership = None
         self.leader_id = NO_LEADER

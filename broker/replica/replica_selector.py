@@ -1,4 +1,4 @@
-"""From which replica a consumer should read (KIP-392). Pure."""
+"""Which replica a consumer should read from (KIP-392). Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Selector = Callable[[str, ReplicaView, Sequence[ReplicaView]], ReplicaView]
 
 
 def rack_aware(client_rack: str, leader: ReplicaView, followers: Sequence[ReplicaView]) -> ReplicaView:
-    """The leader if it is in the client's rack, or nobody is; otherwise the replica there that is furthest ahead."""
+    """The leader if it is in the client's rack, or no replica is; otherwise the replica there that is furthest
+    ahead."""
     if not client_rack or leader.rack == client_rack:
         return leader
     return max((follower for follower in followers if follower.rack == client_rack), default=leader)

@@ -1,7 +1,8 @@
-"""All partitions that this broker has: found by name or id, made, led, followed and deleted as the controller orders.
+"""All partitions that this broker has: found by name or id; created, led, followed and deleted as the controller
+orders.
 
 Orders (LeaderAndIsr, StopReplica) are checked at once and carried out in turns, those of one topic in their order. A
-topic's new partitions can be found when all that the order names are there, and not one earlier.
+topic's new partitions can be found when all that the order names exist, and none before that.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from barnabas.storage.log_directory import LogDirectory
 
 logger = structlog.get_logger()
 
-# How soon a log that could not be made, because the disk was full for example, is tried again.
+# How soon to retry a log that could not be created, because the disk was full for example.
 _RETRY_MS: Final = 1000
 _NO_EPOCH: Final = -1
 _LAST_EPOCH: Final = 2**31 - 1
@@ -66,7 +67,7 @@ class Cluster(Protocol):
 
 
 class RoleListener(Protocol):
-    """Somebody who does something for the partitions that this broker leads."""
+    """An object with work to do for the partitions that this broker leads."""
 
     def on_leader(self, partition: Partition) -> None:
         """This broker leads the partition in a new epoch. It may have led it before."""
@@ -99,10 +100,10 @@ class Replicas:
         """`at_end_of_turn` has `append_due` called once this turn's callbacks are done.
 
         `log_config_of` gives a topic's settings. `is_deleted` says whether the deletion of a topic with this id is
-        noted; `on_deleted` is called when no start of this broker will find a folder of that topic again. `is_alive`
-        is about other brokers. `open_channel` connects to a leader, for one fetcher alone; `ask_controller` is for
-        changes of in-sync replicas. `on_disk` is called when the disk begins to fail or works again: the controller
-        should give its orders again, and see from the answers who can lead.
+        noted; `on_deleted` is called when no start of this broker will find a folder of that topic again. `is_alive` is
+        about other brokers. `open_channel` connects to a leader, for one fetcher alone; `ask_controller` is for changes
+        of in-sync replicas. `on_disk` is called when the disk starts to fail or works again: the controller should send
+        its orders again, and see from the answers who can lead.
         """
         self.worker = worker
         self.set_aside = set_aside
@@ -110,7 +111,7 @@ class Replicas:
         self.directory = directory
         self.broker_id: int = config.node_id
         self.traffic = Traffic()
-        self.controller_epoch = 0  # of the last controller that this broker listened to
+        self.controller_epoch = 0  # of the last controller whose orders this broker accepted
         self._config = config
         self._cluster = cluster
         self._at_end_of_turn = at_end_of_turn
@@ -122,7 +123,7 @@ class Replicas:
         self._partitions: dict[str | bytes, list[Partition | None]] = {}  # the same lists, by name and by id
         self._due: list[Partition] = []
         self._turns = Turns(clock, loop, set_aside)
-        self._failures: dict[str, str] = {}  # of topics that lack partitions: why those could not be made
+        self._failures: dict[str, str] = {}  # of topics that lack partitions: why those could not be created
         self._next_try = Later(clock, lambda: _RETRY_MS, self._try_failed)
         self.long_work = LongWork(worker)
         self._deletions = FolderDeletions(directory, worker, set_aside)
@@ -165,7 +166,7 @@ class Replicas:
         return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
 
     def missing(self, topic: str | bytes, index: int) -> ErrorCode:
-        """What a client gets that looks for a partition here which this broker does not have."""
+        """The error for a client that looks for a partition that this broker does not have."""
         by_name = isinstance(topic, str)
         image = self._cluster.topic(topic) if isinstance(topic, str) else self._cluster.topic_by_id(topic)
         if image is None:
@@ -191,7 +192,8 @@ class Replicas:
     # --- appends ---
 
     def append_soon(self, partition: Partition) -> None:
-        """Have what is queued for a partition written at the end of this turn of the loop, with that of the others."""
+        """Schedule what is queued for a partition to be written at the end of this turn of the loop, with the
+        others'."""
         self._due.append(partition)
         self._at_end_of_turn()
 
@@ -205,13 +207,13 @@ class Replicas:
     def append_due(self) -> bool:
         """Append what is due. False if that is too much for one turn of the loop: the rest is for the next."""
         cost = 0
-        while self._due:  # what an append brings about may have something to append itself
+        while self._due:  # the consequences of an append may include other appends
             due, self._due = self._due, []
             now_ms = self.clock.now_ms()
             for number, partition in enumerate(due, 1):
                 try:
                     cost += partition.append_queued(now_ms)
-                except Exception as error:  # nobody foresaw it; the other partitions go on
+                except Exception as error:  # this is unexpected; the other partitions continue
                     self.set_aside.add("append", str(partition.log.topic_partition), error)
                 if cost >= MAX_COST:
                     self._due[:0] = due[number:]
@@ -244,7 +246,7 @@ class Replicas:
             self._on_disk()
 
     def _storage_error(self, partition: Partition, state: LeaderAndIsrPartitionState) -> ErrorCode:
-        """Whether others should take over. What is in sync here alone stays: it can still be read."""
+        """Whether others should take over. What is in sync only here stays: it can still be read."""
         fails = self._disk.is_failing or partition.log.failed
         others = any(member != self.broker_id for member in state.isr)
         return ErrorCode.KAFKA_STORAGE_ERROR if fails and others else ErrorCode.NONE
@@ -252,17 +254,17 @@ class Replicas:
     # --- orders ---
 
     def subscribe_roles(self, listener: RoleListener) -> None:
-        """Tell `listener` of each new role, once a partition has it, in the order of leader epochs."""
+        """Tell `listener` about each new role, once a partition has it, in the order of leader epochs."""
         self._role_listeners.append(listener)
 
     def brokers_changed(self) -> None:
-        """Brokers have come or gone. What waits for one that is gone need not wait any longer."""
+        """Brokers have come or gone. What waits for one that is gone no longer has to wait."""
         for partition in self:
             if partition.leadership is not None and partition.leadership.followers:
                 partition.look_at_followers()
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Carry out LeaderAndIsr. Returns when all logs are there, or could not be made."""
+        """Carry out LeaderAndIsr. Returns when all logs exist, or could not be created."""
         answer = self.take_roles(request)
         if not answer.error_code:
             for topic in request.topic_states:
@@ -270,7 +272,7 @@ class Replicas:
         return answer
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Carry out StopReplica. Returns when no start will find what was to be deleted."""
+        """Carry out StopReplica. Returns when no start will find what had to be deleted."""
         answer = self.drop_roles(request)
         if not answer.error_code:
             for topic in request.topic_states:
@@ -278,9 +280,8 @@ class Replicas:
         return answer
 
     def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """Whether to listen: not to a deposed controller, and not to orders for an earlier life of this broker.
-
-        A newer broker epoch is fine: the controller may learn of a registration first (KAFKA-9839).
+        """Whether to accept an order: not from a deposed controller, and not for an earlier registration of this
+        broker. A newer broker epoch is fine: the controller may learn about a registration first (KAFKA-9839).
         """
         if broker_epoch != _NO_EPOCH and broker_epoch < self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH
@@ -290,7 +291,7 @@ class Replicas:
         return ErrorCode.NONE
 
     def take_roles(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Begin to carry out LeaderAndIsr. The errors in the answer are complete when the topics are `made`."""
+        """Start to carry out LeaderAndIsr. The errors in the answer are complete when the topics are `made`."""
         error = self.check_sender(request.controller_epoch, request.broker_epoch)
         if error:
             return LeaderAndIsrResponse(error_code=error)
@@ -310,7 +311,7 @@ class Replicas:
                 error.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
                 continue
             if state.leader_epoch <= self._deleted_in.get((topic.topic_id, state.partition_index), _NO_EPOCH):
-                error.error_code = ErrorCode.STALE_CONTROLLER_EPOCH  # it was sent twice, and comes late
+                error.error_code = ErrorCode.STALE_CONTROLLER_EPOCH  # it was sent twice, and arrives late
                 continue
             error.error_code = topic.objection(state, self.broker_id)
             if not error.error_code:
@@ -323,7 +324,8 @@ class Replicas:
         return answer
 
     def _topic_for(self, order: LeaderAndIsrTopicState) -> HostedTopic | None:
-        """The topic that is meant. None if this broker has another one of that name whose deletion is not known."""
+        """The topic that the order is about. None if this broker has another one of that name whose deletion is not
+        known."""
         topic = self._hosted.get(order.topic_name)
         if topic is None:
             return HostedTopic(order.topic_name, order.topic_id)
@@ -337,7 +339,7 @@ class Replicas:
     def _carry_out(
         self, topic: HostedTopic, orders: Sequence[tuple[LeaderAndIsrPartitionState, LeaderAndIsrPartitionError]]
     ) -> Job:
-        """Have a log for each partition, and give each its role. What is not ordered any more is left out."""
+        """Create a log for each partition, and give each its role. What is no longer ordered is left out."""
         made: list[Partition] = []
         config = self._log_config_of(topic.name)
         failure: str | None = None
@@ -413,11 +415,11 @@ class Replicas:
                     listener.on_not_leader(partition)
                 else:
                     listener.on_leader(partition)
-            except Exception as error:  # others must hear of it all the same
+            except Exception as error:  # others must be told nevertheless
                 self.set_aside.add("role", str(partition.log.topic_partition), error)
 
     def _show(self, topic: HostedTopic, made: Sequence[Partition], config: LogConfig) -> None:
-        """Let new partitions be found, except those that were dropped while the others were made."""
+        """Let new partitions be found, except those that were dropped while the others were created."""
         shown = [partition for partition in made if partition.index in topic.states]
         for partition in shown:
             topic.put(partition)
@@ -446,7 +448,7 @@ class Replicas:
     # --- dropping ---
 
     def drop_roles(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Begin to carry out StopReplica: partitions are gone at once, their folders when the topic is `made`."""
+        """Start to carry out StopReplica: partitions are gone at once, their folders when the topic is `made`."""
         error = self.check_sender(request.controller_epoch, request.broker_epoch)
         if error:
             return StopReplicaResponse(error_code=error)
@@ -479,10 +481,9 @@ class Replicas:
         return errors
 
     def _is_outdated(self, topic: HostedTopic, index: int, leader_epoch: int) -> bool:
-        """Whether a partition has been given another role since it was to be stopped: the order comes late, or twice.
-
-        A deletion has no epoch that could be compared. But brokers are told that a topic is deleted before they are to
-        delete it: one that they know is another topic of that name.
+        """Whether a partition has been given another role since the order to stop it: the order arrives late, or twice.
+        A deletion has no epoch that could be compared. But brokers are told that a topic is deleted before they are
+        ordered to delete it: a topic that they still know is another one of that name.
         """
         if leader_epoch == EPOCH_DURING_DELETE:
             return topic.topic_id != ZERO_UUID and self._cluster.topic_by_id(topic.topic_id) is not None
@@ -490,7 +491,7 @@ class Replicas:
         return last is not None and leader_epoch != _NO_EPOCH and leader_epoch < last.leader_epoch
 
     def _drop(self, topic: HostedTopic, indexes: Iterable[int]) -> None:
-        """Have these partitions no more. Logs that are being made are left to the job that deletes them."""
+        """Drop these partitions. Logs that are being created are left to the job that deletes them."""
         names = [TopicPartition(topic.name, index) for index in indexes]
         self._take_out(topic, names)
         self._turns.add(topic.name, self._delete(topic, names))
@@ -528,7 +529,7 @@ class Replicas:
             self._on_deleted(topic.topic_id)
 
     def _forget_deleted(self, topic_id: bytes) -> None:
-        """Tell that nothing is left of a topic, if that is so."""
+        """Report that nothing is left of a topic, if that is so."""
         if not any(log.topic_id is not None and log.topic_id.bytes == topic_id for log in self.directory.logs.values()):
             self._on_deleted(topic_id)
 
@@ -567,21 +568,21 @@ class Replicas:
                         partition.log.config = config
 
     async def made(self, topic: str) -> None:
-        """Wait until what was ordered for a topic is done: making many logs takes more than one turn of the loop."""
+        """Wait until what was ordered for a topic is done: creating many logs takes more than one turn of the loop."""
         await self._turns.done(topic)
 
     def failure(self, topic: str) -> str | None:
-        """Why a topic lacks partitions. They are made as soon as that is possible."""
+        """Why a topic lacks partitions. They are created as soon as that is possible."""
         return self._failures.get(topic)
 
     @property
     def is_working(self) -> bool:
-        """Whether appends are due, or logs are being made or removed."""
+        """Whether appends are due, or logs are being created or removed."""
         return bool(self._due) or self._deletions.are_due or self._turns.are_due
 
     @property
     def isr_changes(self) -> tuple[int, int]:
-        """How often a replica was to join an ISR, and to leave one."""
+        """How often the controller was asked to add a replica to an ISR, and to remove one."""
         return self._isr_changes.expands, self._isr_changes.shrinks
 
     @property
@@ -589,7 +590,7 @@ class Replicas:
         return self._isr_changes.are_under_way
 
     def stop(self) -> None:
-        """Leave logs that are still to be made, and folders that are still to be deleted, to the next start."""
+        """Leave logs that have yet to be created, and folders that have yet to be deleted, to the next start."""
         self._stopped = True
         self._disk.stop()
         self._fetchers.close()

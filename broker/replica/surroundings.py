@@ -1,4 +1,4 @@
-"""What a partition needs of the broker that has it, and who deals with a partition."""
+"""What a partition needs from its broker, and the interfaces of those who use a partition."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 class Worker(Protocol):
     def run(self, work: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
-        """Do `work` where it may block, and tell its end on the loop."""
+        """Do `work` where it may block, and report its end on the loop."""
 
 
 class LongWork(Protocol):
     def add(self, work: Any, done: Callable[[Exception | None], None]) -> None:
-        """Finish `work` off the loop, a piece at a time, and tell its end on the loop."""
+        """Finish `work` off the loop, a piece at a time, and report its end on the loop."""
 
 
 class Host(Protocol):
-    """What a partition needs of the broker that has it."""
+    """What a partition needs from its broker."""
 
     clock: Clock
     broker_id: int
@@ -34,13 +34,13 @@ class Host(Protocol):
         """How long a follower may be behind before it counts as out of sync (`replica.lag.time.max.ms`)."""
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether a broker is there, as far as this one knows."""
+        """Whether a broker is alive, as far as this one knows."""
 
     def disk_failed(self, reason: str) -> None:
-        """The disk did not take what was to be appended to a replicated partition."""
+        """An append to a replicated partition failed because of the disk."""
 
     def is_on_disk(self, partition: Partition) -> None:
-        """A follower's log is on disk as far as its settings ask for it: it may fetch more."""
+        """A follower's log is on disk as far as its settings require: it may fetch more."""
 
     @property
     def worker(self) -> Worker: ...
@@ -49,7 +49,7 @@ class Host(Protocol):
     def set_aside(self) -> SetAside: ...
 
     def append_soon(self, partition: Partition) -> None:
-        """Have `append_queued` called at the end of this turn of the loop."""
+        """Schedule a call of `append_queued` at the end of this turn of the loop."""
 
     def in_turns(self, name: str, job: Iterator[None]) -> None:
         """Do the steps of a job, a few milliseconds of them in each turn of the loop."""
@@ -62,11 +62,11 @@ class Waiter(Protocol):
     """Somebody who waits for records."""
 
     def on_news(self, size: int) -> None:
-        """About so many bytes more can be read now; with 0, something else happened that is worth another look."""
+        """About this many bytes more can be read now; with 0, something else happened that is worth another check."""
 
 
 class Appender(Protocol):
     """Somebody who appends records."""
 
     def appended(self, partition: Partition, place: Any, result: AppendResult | Refusal) -> None:
-        """The records that were given with `place` are written, or refused. `when_committed` tells the rest."""
+        """The records that were passed with `place` are written, or refused. `when_committed` reports the rest."""

@@ -1,4 +1,4 @@
-"""What went into topics and out of them since the broker started: plain numbers, which metrics are made of.
+"""What went into topics and out of them since the broker started: plain numbers, from which metrics are made.
 
 The partitions of a topic share one object. Adding to it is all that Produce and Fetch do for metrics.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class TopicTraffic:
-    """Counts of one topic on one broker, as its leader; what followers copy is counted apart."""
+    """Counts of one topic on one broker, as its leader; what followers copy is counted separately."""
 
     __slots__ = (
         "bytes_in",
@@ -45,7 +45,7 @@ class TopicTraffic:
 
 
 class Traffic:
-    """The traffic of all topics of a broker. What deleted topics had stays in the total, so it never goes back."""
+    """The traffic of all topics of a broker. Deleted topics stay in the total, so it never decreases."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicTraffic] = {}

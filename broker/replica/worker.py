@@ -18,7 +18,7 @@ class Worker:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="worker")
         self._stopped = False
-        self.under_way = 0  # how many works have been started and not reported
+        self.under_way = 0  # how many jobs have been started and not reported
 
     def run(self, work: Callable[[], T], done: Callable[[T | Exception], None] | None = None) -> None:
         """Do `work` on a thread. `done` gets its result, or what it raised, on the loop's thread."""

@@ -1,4 +1,4 @@
 """Who is connected, and what they may do: TLS, certificates, principals.
 
-What needs the `cryptography` package imports it when a listener asks for it: a plaintext broker runs without it.
+Modules import the `cryptography` package only when a listener needs it: a plaintext broker runs without it.
 """

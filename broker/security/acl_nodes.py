@@ -1,4 +1,4 @@
-"""Where access rules are in the registry, and what their nodes contain: as Kafka 3.9 keeps them in ZooKeeper.
+"""Where access rules are in the registry, and what their nodes contain: as Kafka 3.9 stores them in ZooKeeper.
 
 /kafka-acl/Topic/NAME                         {"version": 1, "acls": [{"principal": …, "permissionType": "Allow",
                                               "operation": "Read", "host": "*"}]}

@@ -1,8 +1,8 @@
-"""Access rules, and what follows from them. Pure: whoever keeps the rules tells of them.
+"""Access rules, and what follows from them. Pure: whoever stores the rules passes them in.
 
-A rule (an ACL) allows or denies a principal to do an operation, from a host, to the resources whose names fit a
-pattern. Denials win. Without any rule that fits, nothing is allowed, except that `allow.everyone.if.no.acl.found`
-allows everything to resources that no rule is about.
+A rule (an ACL) allows or denies a principal an operation, from a host, on the resources whose names match a pattern.
+Denials win. If no rule matches, nothing is allowed, except that `allow.everyone.if.no.acl.found` allows everything on
+resources that no rule applies to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.protocol.acls import WILDCARD, AclOperation, PatternType, Permissi
 
 ANY_USER: Final = "User:*"
 
-# What is allowed as well by a permission to do something else. Denials are meant literally.
+# What a permission to do something else also allows. Denials are literal.
 _IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
@@ -23,7 +23,7 @@ _IMPLIED_BY: Final = {
 
 
 class Pattern(NamedTuple):
-    """The resources that rules are about: one by its name, all of a type ("*"), or those with a prefix."""
+    """The resources that rules apply to: one by its name, all of a type ("*"), or those with a prefix."""
 
     resource_type: ResourceType
     name: str
@@ -31,7 +31,7 @@ class Pattern(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a rule says of its resources."""
+    """What a rule says about its resources."""
 
     principal: str
     host: str
@@ -72,7 +72,7 @@ class AclFilter(NamedTuple):
             return False
         if self.name is None:
             return True
-        if self.pattern_type == PatternType.MATCH:  # all rules that are about the resource of this name
+        if self.pattern_type == PatternType.MATCH:  # all rules that apply to the resource of this name
             if pattern.pattern_type == PatternType.PREFIXED:
                 return self.name.startswith(pattern.name)
             return pattern.name in (self.name, WILDCARD)
@@ -116,7 +116,7 @@ class _OfType:
 
 
 class Acls:
-    """All rules, found by the resources that they are about."""
+    """All rules, found by the resources that they apply to."""
 
     def __init__(self) -> None:
         self._patterns: dict[Pattern, frozenset[Entry]] = {}
@@ -152,7 +152,7 @@ class Acls:
     def authorize(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool | None:
-        """Whether the rules allow something. None: no rule is about this resource."""
+        """Whether the rules allow something. None: no rule applies to this resource."""
         granting = (operation, AclOperation.ALL, *_IMPLIED_BY.get(operation, ()))
         found, allowed = False, False
         for entries in self._of_type[resource_type].about(name):
@@ -169,8 +169,8 @@ class Acls:
     def authorize_some(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the rules allow something to at least one resource of a type, whatever its name.
 
-        As in Kafka, only rules about this operation or all of them are looked at. A denial takes away what is allowed
-        by the same name, or by names that begin with its prefix.
+        As in Kafka, only rules about this operation or about all operations are considered. A denial takes away what is
+        allowed by the same name, or by names that begin with its prefix.
         """
         allowed: list[Pattern] = []
         denied: set[Pattern] = set()

@@ -1,8 +1,8 @@
 """Who may do what: `authorizer.class.name`, `super.users`, `allow.everyone.if.no.acl.found`, and the rules.
 
-Handlers ask an `Access`: what one principal may do from one host. It remembers each decision until the rules change, so
-that the path of Produce and Fetch pays for a lookup of the topic's name, however many rules there are. Where no
-authorizer is set, a connection has no Access, and requests that ask anyway get EVERYTHING.
+Handlers ask an `Access`: what one principal may do from one host. It caches each decision until the rules change, so
+that Produce and Fetch only pay for a lookup of the topic's name, however many rules there are. Where no authorizer is
+set, a connection has no Access, and requests that ask anyway get EVERYTHING.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 # The value in an answer when the request did not ask what its sender may do.
 NOT_ASKED: Final = -(2**31)
 
-# How many decisions about resources of one type are remembered: clients may make up names.
+# How many decisions about resources of one type are cached: clients may make up names.
 _REMEMBERED: Final = 10_000
 
 
@@ -61,7 +61,7 @@ class Access:
         return bits(*(each for each in OPERATIONS[resource_type] if self.may(each, resource_type, name)))
 
     def cluster_operations(self) -> int:
-        """What may be done to the cluster. Who may not describe it is told nothing."""
+        """What may be done to the cluster. A client that may not describe it is told nothing."""
         return self.operations(ResourceType.CLUSTER) if self.cluster(AclOperation.DESCRIBE) else 0
 
 
@@ -79,7 +79,7 @@ EVERYTHING: Final = _Everything()
 
 
 class Decisions(dict[str, bool]):
-    """Whether an operation is allowed on each resource of a type, by name. What is not known yet is decided."""
+    """Whether an operation is allowed on each resource of a type, by name. Decides what is not known yet."""
 
     __slots__ = ("_access", "_operation", "_resource_type")
 
@@ -120,7 +120,7 @@ class CheckedAccess(Access):
 
     def some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         authorizer = self._authorizer
-        # What may be done to a resource that no rule is about: everything, for super users and where rules say nothing.
+        # Super users may do everything, and so may everybody to a resource without rules, where the settings say so.
         if self.decide(operation, resource_type, "hardcode"):
             return True
         return authorizer.acls.authorize_some(self._principal, self._host, operation, resource_type)
@@ -141,7 +141,7 @@ class CheckedAccess(Access):
 
 
 class Authorizer:
-    """Decides by super users and rules. Whoever changes `acls` says so by `changed`."""
+    """Decides by super users and rules. Whoever changes `acls` must call `changed`."""
 
     def __init__(self, super_users: Collection[str], allow_everyone: bool) -> None:
         self.acls = Acls()
@@ -158,7 +158,7 @@ class Authorizer:
         return found
 
     def changed(self) -> None:
-        """The rules have changed: nothing that was decided by those before holds."""
+        """The rules have changed: earlier decisions are no longer valid."""
         for access in self._accesses.values():
             access.forget()
 
@@ -192,7 +192,7 @@ def bits(*operations: AclOperation) -> int:
 
 
 def _as_java_writes(host: str) -> str:
-    """An address as rules have it: those of IPv6 without the short forms."""
+    """An address as rules write it: IPv6 addresses without short forms."""
     if ":" not in host:
         return host
     address, percent, scope = host.partition("%")

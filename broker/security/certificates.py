@@ -1,4 +1,4 @@
-"""An authority for development: it makes the certificates of brokers and clients on one machine, or in a test.
+"""An authority for development: it creates the certificates of brokers and clients on one machine, or in a test.
 
 Keys are elliptic (P-256), because a handshake then takes a fraction of a millisecond.
 """
@@ -55,7 +55,8 @@ class Authority:
     def issue(
         self, common_name: str, hosts: Sequence[str] = (), *, days: int = 825, since_days: int = 0, **more: str
     ) -> Issued:
-        """A key and a certificate. With `hosts` it is one for a server, and for a client in any case.
+        """A key and a certificate. With `hosts` it is for a server as well as for a client, otherwise only for a
+        client.
 
         `more` are other attributes of the subject, by their names in RFC 2253: `OU="…"`.
         """

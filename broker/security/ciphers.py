@@ -30,7 +30,8 @@ def allow_only(context: ssl.SSLContext, suites: Sequence[str], name: str) -> Non
     new = [suite for suite in suites if suite in TLS13]
     old = [suite for suite in suites if suite not in TLS13]
     if new and len(new) < len(TLS13):
-        # Python cannot tell OpenSSL which of these to use. What was left out on purpose would be used nevertheless.
+        # Python cannot tell OpenSSL which of these to use. Suites that were left out on purpose would be used
+        # nevertheless.
         raise SecurityError(
             f"{name} has some of the suites of TLS 1.3 ({', '.join(new)}), but Barnabas can only use all of them or "
             f"none: name {', '.join(TLS13)}, or none of them"
@@ -47,7 +48,7 @@ def allow_only(context: ssl.SSLContext, suites: Sequence[str], name: str) -> Non
 
 
 def _without(context: ssl.SSLContext, version: ssl.TLSVersion, name: str) -> None:
-    """A version none of whose suites is allowed is as good as switched off."""
+    """Switch off a version none of whose suites is allowed."""
     if context.minimum_version == context.maximum_version == version:
         raise SecurityError(f"{name} has no cipher suite for the only version in ssl.enabled.protocols")
     if context.maximum_version == version:

@@ -1,7 +1,7 @@
 """Security in one line: certificates, users and settings for a broker on one machine, or in a test.
 
-The certificates are in a folder: an authority, a server and a client. They are made once and used again, so that
-clients that trust the authority keep doing so.
+The certificates are in a folder: an authority, a server and a client. They are created once and reused, so that clients
+that trust the authority keep doing so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PLAIN_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-# The brokers of one process use it among each other. Its password exists in memory only.
+# The brokers of one process use it with each other. Its password exists in memory only.
 BROKER_USER: Final = "barnabas-broker"
 
 
@@ -37,7 +37,7 @@ class Certificates(NamedTuple):
 
 
 def make_certificates(folder: str, hosts: Sequence[str] = (), client: str = "client") -> Certificates:
-    """Make what is missing. `hosts` are names and addresses of the server besides those of this machine."""
+    """Create what is missing. `hosts` are names and addresses of the server besides those of this machine."""
     try:
         from barnabas.broker.security.certificates import LOCAL_HOSTS, Authority, Issued
     except ImportError:
@@ -71,7 +71,7 @@ def _read(path: str) -> bytes:
 
 
 def _write(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Replace a file as a whole: nobody sees half of it, and nobody else may read what is meant for its owner."""
+    """Replace a file as a whole: nobody sees half of it, and only its owner may read it if it is private."""
     temporary = f"{path}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as file:
@@ -148,5 +148,5 @@ def acls_of(rule: object) -> list[Acl]:
     try:
         known = [AclOperation[each.upper()] for each in ([operations] if isinstance(operations, str) else operations)]
     except (KeyError, AttributeError, TypeError):
-        raise SecurityError(f"{rule!r} has an operation that there is not") from None
+        raise SecurityError(f"{rule!r} has an operation that does not exist") from None
     return [Acl(pattern, Entry(principal, host, operation, permissions[0])) for operation in known]

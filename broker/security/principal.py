@@ -24,7 +24,7 @@ ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
 
 # --- the name in a certificate ---
 
-# The attributes that RFC 2253 has words for. Java writes every other one as its number and its encoded value.
+# The attributes that RFC 2253 has keywords for. Java writes any other as its number and its encoded value.
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -88,14 +88,14 @@ Rule = Callable[[str], str | None]
 
 
 class PrincipalMapper:
-    """`ssl.principal.mapping.rules`: the first rule that fits a distinguished name makes a user's name of it."""
+    """`ssl.principal.mapping.rules`: the first rule that matches a distinguished name turns it into a user name."""
 
     def __init__(self, rules: str) -> None:
         """SecurityError if a rule cannot be read."""
         self._rules = _parsed(rules)
 
     def __call__(self, name: str) -> Principal | None:
-        """None if no rule fits: then nobody is let in under that name."""
+        """None if no rule matches: then clients with that name are refused."""
         for rule in self._rules:
             mapped = rule(name)
             if mapped is not None:

@@ -29,7 +29,7 @@ class KeyPair(NamedTuple):
 
 
 def key_pair(settings: SecuritySettings, prefix: str) -> KeyPair | None:
-    """What `ssl.keystore.…` says, or None if nothing is set. `prefix` stands before the names in a complaint."""
+    """What `ssl.keystore.…` says, or None if nothing is set. `prefix` comes before the names in an error message."""
     kind = _kind(prefix, "ssl.keystore.type", settings.ssl_keystore_type)
     chain = settings.ssl_keystore_certificate_chain
     if settings.ssl_keystore_key is not None or chain is not None:

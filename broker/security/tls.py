@@ -1,7 +1,7 @@
 """The TLS of a listener: contexts for those who connect to it, and for this broker where it connects to others.
 
-Files are looked at again when somebody connects: a certificate that was replaced on disk serves the next client. If the
-new files cannot be used, the ones before stay, and the log says why.
+Files are checked again when a client connects: a certificate that was replaced on disk is used for the next client. If
+the new files cannot be used, the previous ones stay in use, and the log says why.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Tls:
         self._adopt(settings)
 
     def reconfigure(self, settings: SecuritySettings) -> None:
-        """Use other settings for whoever connects from now on; those before if they cannot be used."""
+        """Use other settings for clients that connect from now on; keep the previous ones if they cannot be used."""
         try:
             self._adopt(settings)
         except SecurityError as error:
-            log.error("altered settings of TLS cannot be used, those before stay", reason=str(error))
+            log.error("altered TLS settings cannot be used; the previous ones stay in force", reason=str(error))
 
     def _adopt(self, settings: SecuritySettings) -> None:
         _require_cryptography(self._prefix)
@@ -54,11 +54,11 @@ class Tls:
         server = self._server_context(settings)
         self._mapper = PrincipalMapper(settings.ssl_principal_mapping_rules)
         self._settings, self._seen, self._server = settings, seen, server
-        self._client: ssl.SSLContext | None = None  # made when it is needed
+        self._client: ssl.SSLContext | None = None  # created when it is needed
 
     @property
     def server_context(self) -> ssl.SSLContext:
-        """For somebody who connects here."""
+        """For a client that connects here."""
         self._follow_files()
         return self._server
 
@@ -74,10 +74,10 @@ class Tls:
         seen = _look_at(self._settings)
         if seen != self._seen:
             self.reconfigure(self._settings)
-            self._seen = seen  # what cannot be used is not tried again until it changes
+            self._seen = seen  # files that cannot be used are not tried again until they change
 
     def principal_of(self, connection: ssl.SSLObject) -> Principal:
-        """Who a client is by its certificate. SecurityError if no rule has a name for it."""
+        """Who a client is, according to its certificate. SecurityError if no rule matches it."""
         certificate = connection.getpeercert(binary_form=True)
         if certificate is None:
             return ANONYMOUS
@@ -87,7 +87,7 @@ class Tls:
             raise SecurityError("the name in its certificate cannot be read") from None
         principal = self._mapper(name)
         if principal is None:
-            raise SecurityError(f"no rule of ssl.principal.mapping.rules fits {name}")
+            raise SecurityError(f"no rule of ssl.principal.mapping.rules matches {name}")
         return principal
 
     @classmethod
@@ -102,7 +102,7 @@ class Tls:
 
     def _server_context(self, settings: SecuritySettings) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # A resumed session would not look at the certificates again.
+        # A resumed session would not check the certificates again.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
         context.num_tickets = 0
         pair = self._common(context, settings)

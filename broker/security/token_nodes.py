@@ -1,9 +1,9 @@
-"""Where delegation tokens are in the registry, and what their nodes contain: as Kafka 3.9 keeps them in ZooKeeper.
+"""Where delegation tokens are in the registry, and what their nodes contain: as Kafka 3.9 stores them in ZooKeeper.
 
 /delegation_token/tokens/ID                             {"version": 3, "owner": "User%3Aalice", "tokenRequester": …,
                                                         "renewers": […], "issueTimestamp": MS, "maxTimestamp": MS,
                                                         "expiryTimestamp": MS, "tokenId": ID}
-/delegation_token/token_changes/token_change_SEQUENCE   ID: this token was made, changed or removed
+/delegation_token/token_changes/token_change_SEQUENCE   ID: this token was created, changed or removed
 """
 
 from __future__ import annotations

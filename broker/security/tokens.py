@@ -1,7 +1,6 @@
-"""Delegation tokens: what they are, and who may do what with them. Pure; the registry keeps them (token_nodes.py).
-
-A token stands for its owner. Its HMAC, made of its id and `delegation.token.secret.key`, is its password, so a broker
-that knows the key knows every token's password, and the registry has none.
+"""Delegation tokens: what they are, and who may do what with them. Pure; the registry stores them (token_nodes.py). A
+token stands for its owner. Its HMAC, computed from its id and `delegation.token.secret.key`, is its password, so a
+broker that knows the key knows every token's password, and the registry stores none.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from barnabas.protocol.errors import ErrorCode
 
 
 class TokenRefused(Exception):
-    """Why nothing is done to a token."""
+    """Why a request about a token is refused."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -24,7 +23,7 @@ class TokenRefused(Exception):
 class Token(NamedTuple):
     token_id: str
     owner: Principal
-    requester: Principal  # who asked for it
+    requester: Principal  # who requested it
     renewers: tuple[Principal, ...]
     issued_at_ms: int
     expires_at_ms: int
@@ -36,7 +35,7 @@ class Token(NamedTuple):
         return self.owner, self.requester, *self.renewers
 
     def may_change(self, principal: Principal) -> bool:
-        """Whether somebody may renew and end it. As in Kafka, having asked for it is not enough."""
+        """Whether a principal may renew and expire it. As in Kafka, having requested it is not enough."""
         return principal == self.owner or principal in self.renewers
 
     def is_expired(self, now_ms: int) -> bool:
@@ -76,7 +75,7 @@ def renewed(token: Token, by: Principal, wanted_ms: int, lifetimes: Lifetimes, n
 
 
 def ended(token: Token, by: Principal, in_ms: int, now_ms: int) -> Token | None:
-    """The token with its new end; None if it is to be removed now, which may also be done to one that is expired."""
+    """The token with its new expiry; None if it should be removed now, which is also allowed for an expired one."""
     _check_owner(token, by)
     if in_ms < 0:
         return None

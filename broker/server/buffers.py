@@ -8,7 +8,7 @@ from typing import Final
 # Small, because a thousand connections may each hold one in the same turn of the loop; large frames grow theirs.
 SMALLEST: Final = 32 * 1024
 _SMALL: Final = 1024 * 1024
-# How much the pool keeps.
+# How much memory the pool keeps.
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -40,6 +40,6 @@ class BufferPool:
             self._free.setdefault(size, []).append(buffer)
 
     def trim(self) -> None:
-        """Free what large frames needed once."""
+        """Free the buffers that large frames needed."""
         for size in [size for size in self._free if size > SMALLEST]:
             self._free_bytes -= size * len(self._free.pop(size))

@@ -107,8 +107,8 @@ class Connection:
         self.requests: deque[Request] = deque()
         self._appending = 0  # how many of the current requests are Produces whose append is due this turn
         self._holds = 0  # how many frames are not decoded yet
-        self._buffer = _NOTHING  # from the pool, while there is something in it
-        self._start = self._end = 0  # what was received and not yet taken: _buffer[_start:_end]
+        self._buffer = _NOTHING  # from the pool, while it holds something
+        self._start = self._end = 0  # what was received and not yet consumed: _buffer[_start:_end]
         self._wanted = SMALLEST  # the size of buffer that recent frames needed
         self._out: deque[bytearray | memoryview | FileSlice] = deque()
         self._file_sent = 0  # how much of the file slice at the head of _out has been sent
@@ -124,14 +124,14 @@ class Connection:
         return host_and_port(*self.peer)
 
     def belongs_to(self, principal: Principal) -> None:
-        """It is known now whose it is."""
+        """Its principal is known now."""
         self.principal: Principal = principal
         # What its requests may do; None without an authorizer: everything.
         self.access: CheckedAccess | None = self._server.access_of(principal, self.peer[0])
 
     @property
     def is_from_broker(self) -> bool:
-        """Whether another broker of this cluster opened it. It is certain from its first request on."""
+        """Whether another broker of this cluster opened it. This is certain from its first request on."""
         return self._server.is_from_broker(self)
 
     @property
@@ -211,7 +211,7 @@ class Connection:
         start = self._start
         return (
             self._appending == len(self.requests)
-            and self.requests[-1].meter is None  # it may turn out that its client is held back
+            and self.requests[-1].meter is None  # its client may turn out to be throttled
             and stop - start > 6
             and _unpack_size_and_key(self._buffer, start)[1] == _PRODUCE
         )
@@ -225,7 +225,7 @@ class Connection:
         self._appending -= 1
 
     def hold_buffer(self) -> None:
-        """A frame is still to be looked at, and stays where it is."""
+        """A frame has yet to be decoded, and stays where it is."""
         self._holds += 1
 
     def let_go_of_buffer(self) -> None:
@@ -246,7 +246,7 @@ class Connection:
             self._release_buffer()
         elif self._end == len(buffer):
             if waiting >= 4 and waiting >= self._frame_size():
-                self._read(False)  # complete frames wait here already; later bytes wait in the socket
+                self._read(False)  # complete frames already wait here; later bytes wait in the socket
                 return
             if self._start:
                 self._buffer[:waiting] = self._buffer[self._start : self._end]

@@ -33,7 +33,7 @@ _SIZE_AND_CORRELATION_ID: Final = struct.Struct(">ii")
 
 # A frame up to this size has few enough elements to be decoded at once. In a larger one they are counted.
 SMALL_FRAME: Final = 4096
-# An answer without the records in it, which stay in their files. Clients refuse longer ones, too.
+# An answer without the records in it, which stay in their files. Clients also refuse longer ones.
 _LONGEST_ANSWER: Final = 100 * 1024 * 1024
 
 # A handler returns its answer, or None if it answers later through the request, or a coroutine that does either and
@@ -56,7 +56,7 @@ class ShortWay:
         frame: memoryview,
         pos: int,
     ) -> bool:
-        """Begin the request whose body is at `pos`, or return False and leave it to its handler."""
+        """Start the request whose body is at `pos`, or return False and leave it to its handler."""
         raise NotImplementedError
 
 
@@ -65,7 +65,8 @@ class Api:
     """A row of the table.
 
     `versions` are those that are served, by default all that are declared. `advertised_from` is the lowest version that
-    ApiVersions names where that is not the lowest served. What brokers ask only each other is not advertised to others.
+    ApiVersions names where that is not the lowest served. What brokers ask only each other is not advertised to
+    clients.
     """
 
     key: ApiKey
@@ -128,7 +129,7 @@ class Route:
         return _framed(correlation_id, out, splices)
 
     def size_of_answer(self, message: Message) -> int:
-        """How long an answer is, without the header. Kafka counts the length in front of it, too."""
+        """How long an answer is, without the header but, as in Kafka, with the length field in front of it."""
         header = 5 if self._flexible_answer else 4
         parts = self.encode(0, message)
         return sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts]) - header
@@ -223,7 +224,7 @@ class Dispatcher:
             meter.pause()
 
     def _decode_and_handle(self, request: Request, decoding: Steps[tuple[Message, int]]) -> Steps[None]:
-        """Go on with decoding. The frame lies in the connection's buffer until it has been handled."""
+        """Continue to decode. The frame stays in the connection's buffer until it has been handled."""
         try:
             message, _ = yield from _while_open(request, decoding)
             self.handle(request, message, request.route.handle)
@@ -251,7 +252,7 @@ class Dispatcher:
             self.run(request, answer)
 
     def go_on(self, request: Request, handling: Steps[Message | None]) -> None:
-        """Go on with a request in pieces, and give it what they return."""
+        """Continue a request in pieces, and answer it with their result."""
         if request.meter is not None:
             handling = request.meter.timed(handling)
         self.pieces.begin(_answer(request, handling))
@@ -281,7 +282,7 @@ class Dispatcher:
             self.answer(request, answer)
 
     def make_routes(self, make_route: Callable[[Api, int], Route]) -> None:
-        """Rebuild the routes with this function: how observers get to see requests (broker.server.observe)."""
+        """Rebuild the routes with this function, so that observers see requests (broker.server.observe)."""
         self._make_route = make_route
         self._routes = {}
 
@@ -323,7 +324,7 @@ class Dispatcher:
 
 
 class AnswerTooLong(Exception):
-    """A request has asked for more than one answer can hold."""
+    """A request asks for more than one answer can hold."""
 
 
 class Abandoned(Exception):

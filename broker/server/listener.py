@@ -38,7 +38,7 @@ class Listener:
     """A named address where clients reach the broker."""
 
     def __init__(self, server: Server, config: ListenerConfig, backlog: int) -> None:
-        """OSError if the address cannot be had, SecurityError if its TLS cannot."""
+        """OSError if the address cannot be bound, SecurityError if its TLS settings cannot be used."""
         self.config = config
         self.name = config.name
         self._server = server
@@ -56,7 +56,7 @@ class Listener:
 
     def accept(self, wanted: bool) -> None:
         if wanted and self._held is not None:
-            return  # nobody comes in before that one
+            return  # no other connection is accepted before that one
         if wanted != self._accepting:
             self._accepting = wanted
             if wanted:
@@ -85,7 +85,7 @@ class Listener:
             self._begin(sock, peer)
 
     def _hold(self, sock: socket.socket, peer: tuple[str, int], ms: int) -> None:
-        """Take nobody in for a while, and then this one first."""
+        """Accept nobody for a while, and then this one first."""
 
         def let_go() -> None:
             self._held = None
@@ -98,7 +98,7 @@ class Listener:
     def _begin(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         waits_ms = self._server.waits_ms_of(peer[0])
         if waits_ms:
-            # Kept and not answered for a while, so that the client does not try again at once.
+            # Kept open without an answer for a while, so that the client does not retry at once.
             self._server.clock.call_later(waits_ms / 1000, sock.close)
             return
         objection = self._server.objection(peer)
@@ -136,7 +136,7 @@ class Listener:
         self._sasl = Sasl(self._server, self.name)
 
     def _authenticate(self, connection: Connection, sasl: Sasl) -> None:
-        """Have a connection authenticated before anything else."""
+        """Authenticate a connection before anything else."""
         from barnabas.broker.security.sasl.authenticator import Authenticator
 
         connection.authenticator = Authenticator(sasl, self._server)
@@ -148,12 +148,12 @@ class Listener:
             try:
                 self._sasl.reconfigure()
             except SecurityError as error:
-                log.error("altered settings of SASL cannot be used, those before stay", reason=str(error))
+                log.error("altered SASL settings cannot be used; the previous ones stay in force", reason=str(error))
         if self.tls is not None:
             self.tls.reconfigure(self._server.config.for_listener(self.name))
 
     def stop(self) -> None:
-        """Let nobody in until `accept`; clients wait in the backlog."""
+        """Accept nobody until `accept`; clients wait in the backlog."""
         self.accept(False)
         if self._held is not None:
             self._held.timer.cancel()

@@ -1,11 +1,11 @@
-"""What requests use of their clients' quotas, and how clients that use too much are held back.
+"""How much of their clients' quotas requests use, and how clients that use too much are throttled.
 
 While no client has a quota, none of this is on the path of a request. The request of a client that has one carries a
-Meter. When it is answered, the meter records what was used. A client that is over its limit is answered all the same,
-and told for how long it is held back; for that time nothing more is read from its connection.
+Meter. When it is answered, the meter records what was used. A client that is over its limit is still answered, and told
+for how long it is throttled; for that time nothing more is read from its connection.
 
-The loop's time that a request takes is that of its handler and of encoding its answer. What requests share (the appends
-of a turn, sending) is nobody's.
+The loop's time that a request takes is that of its handler and of encoding its answer. Work that requests share (the
+appends of a turn, sending) is not counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What brokers ask each other, and what comes before anybody knows whose connection it is.
+# Requests between brokers, and requests before authentication.
 _EXEMPT: Final = frozenset(
     {
         ApiKey.LEADER_AND_ISR,
@@ -53,7 +53,7 @@ class Meters:
     """Gives meters to the requests of clients that have quotas."""
 
     def __init__(self, quotas: ClientQuotas, clock: Clock, is_brokers: Callable[[Connection], bool]) -> None:
-        """`is_brokers` says of a connection that nobody but a broker can have it."""
+        """`is_brokers` says whether only a broker can have opened a connection."""
         self._quotas = quotas
         self._clock = clock
         self._is_brokers = is_brokers
@@ -133,7 +133,7 @@ class Meter:
         return INT_MAX if quota is None else min(INT_MAX, int(quota.most_at_once))
 
     def is_over_with(self, size_of_answer: Callable[[], int]) -> bool:
-        """Whether a Fetch gets nothing, because its client is held back. What is not sent does not count."""
+        """Whether a Fetch gets nothing, because its client is throttled. What is not sent does not count."""
         now_ms = self._now_ms()
         size, waits = 0, 0
         if self._quotas.fetch is not None:
@@ -145,7 +145,7 @@ class Meter:
         return self._throttle_ms > 0
 
     def admits(self, is_strict: bool) -> Admit:
-        """Which topics a request may create or delete. Where that is not strict, its client is held back later."""
+        """Which topics a request may create or delete. Where that is not strict, its client is throttled later."""
         if self._quotas.mutation is None:
             return everything
         self._topics = Mutations(self._quotas.mutation, is_strict, self._now_ms)
@@ -154,7 +154,7 @@ class Meter:
     # --- its end ---
 
     def answering(self, request: Request, message: Message | None) -> None:
-        """Record the usage, and hold back a client that used too much. None where no answer is due."""
+        """Record the usage, and throttle a client that used too much. None where no answer is due."""
         if not self._is_recorded:
             now_ms = self._now_ms()
             waits = 0

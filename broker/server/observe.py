@@ -1,7 +1,7 @@
 """The seam for observers of requests: the journal, faults, strict mode (broker.testing).
 
-`install` makes the dispatcher rebuild its routes so that they lead past the observer. Without an observer, this module
-is not on the path of a request and costs nothing.
+`install` makes the dispatcher rebuild its routes so that they pass through the observer. Without an observer, this
+module is not on the path of a request and costs nothing.
 
     dispatch -> ObservedRoute.handle -> observer.arrived -> Exchange.proceed -> the handler
              <- Exchange.send        <- observer.answered <- Exchange.answer <-
@@ -124,10 +124,10 @@ class ObservedRoute(Route):
         self._observer = observer
         self._dispatcher = dispatcher
         self.handle = self._observe
-        self.short_way = None  # which no observer would see
+        self.short_way = None  # which observers would not see
 
     def _observe(self, request: Request, message: Any) -> Handled:
-        if request.connection.is_from_broker:  # observers are there for clients
+        if request.connection.is_from_broker:  # observers watch only clients
             return self._observed(request, message)
         self._observer.arrived(Exchange(request, message, self._observed, self._observer, self._dispatcher))
         return None
@@ -140,7 +140,7 @@ def install(dispatcher: Dispatcher, observer: Observer) -> None:
 
 
 def uninstall(dispatcher: Dispatcher) -> None:
-    """Stop observing new requests; current ones end as they began."""
+    """Stop observing new requests; current ones end as they started."""
     dispatcher.make_routes(Route)
     dispatcher.on_refusal = None
 

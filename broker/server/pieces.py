@@ -38,7 +38,7 @@ class Pieces:
         return bool(self._under_way)
 
     def begin(self, steps: Steps[None]) -> None:
-        """Do a first piece now, and the rest in turns to come. Failures are the business of `steps`."""
+        """Do a first piece now, and the rest in turns to come. `steps` handles its own failures."""
         if not _piece(steps):
             self._go_on_with(steps)
 
@@ -88,7 +88,7 @@ def _piece(steps: Steps[None]) -> bool:
 
 
 def _told(steps: Steps[T], done: asyncio.Future[T]) -> Steps[None]:
-    """Do the steps, unless nobody waits for them any more, and tell what came of them."""
+    """Do the steps, unless nobody waits for them any more, and report their result."""
     try:
         while not done.cancelled():
             try:
@@ -102,7 +102,7 @@ def _told(steps: Steps[T], done: asyncio.Future[T]) -> Steps[None]:
 
 
 def once(work: Callable[[Key], T]) -> Callable[[Key], T]:
-    """Does the work once for each key, and gives the same result again. It lives as long as its request."""
+    """Does the work once for each key, and returns the same result again. It lives as long as its request."""
     results: dict[Key, T] = {}
 
     def result(key: Key) -> T:
@@ -118,7 +118,7 @@ def parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 
 async def spread(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items, for a coroutine that has something to do with each: when a piece is done, others have their turn."""
+    """The items, for a coroutine that handles each of them: after each piece, others get their turn."""
     end = perf_counter() + _SECONDS_PER_PIECE
     for item in items:
         yield item

@@ -69,7 +69,7 @@ class Request:
             self.connection.answered()
 
     def answer_in_pieces(self, message: Message) -> Steps[None]:
-        """As `answer`, for one that may be long."""
+        """Like `answer`, for an answer that may be long."""
         if self.meter is not None:
             self.meter.answering(self, message)
         self.output = yield from self.route.encode_in_pieces(self.correlation_id, message)
@@ -93,7 +93,7 @@ class Request:
 
 
 class BareMessage(Request):
-    """A frame that is no request: a SASL message in the oldest form. It is answered by a frame of the same kind."""
+    """A frame that is not a request: a SASL message in the oldest form. It is answered by a frame of the same kind."""
 
     __slots__ = ()
 

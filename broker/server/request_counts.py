@@ -1,4 +1,4 @@
-"""Counts requests and times some of them, once somebody wants metrics. Before that, none of this is on their path.
+"""Counts requests and times some of them, once metrics are wanted. Before that, none of this is on their path.
 
 `RequestCounts.attach` puts a counter in front of the handler of every API. Of the requests of an API, every eighth is
 timed, from its handler's call to its answer. Those that take a shortcut (broker.server.dispatch.ShortWay) are timed
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _TIMED: Final = 8
 _TIMED_OF_SHORT_WAY: Final = 64
-# So many of the last times are remembered, per API.
+# How many of the latest times are kept per API.
 _REMEMBERED: Final = 1024
 
 
 class ApiCounts:
-    """What was asked of one API: how often in which version, and how long the last ones took, in seconds."""
+    """The requests of one API: how many in each version, and how long the latest ones took, in seconds."""
 
     def __init__(self, key: ApiKey) -> None:
         self.name = key.api_name
@@ -44,7 +44,7 @@ class ApiCounts:
 
 
 class RequestCounts:
-    """Of one broker, as long as its process lives."""
+    """The counts of one broker, for as long as its process lives."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.apis: dict[ApiKey, ApiCounts] = {}

@@ -35,7 +35,7 @@ _PAUSE_WITHOUT_DESCRIPTORS: Final = 1.0
 # How many times connections are checked within connections.max.idle.ms.
 _IDLE_CHECKS: Final = 10
 
-# A broker of this process has noted its own connection by then.
+# A broker of this process has registered its own connection by then.
 _SECONDS_TO_TELL_BROKERS: Final = 0.02
 
 
@@ -91,11 +91,11 @@ class Server:
         self.is_from_broker: Callable[[Connection], bool] = _from_nobody
         # What a principal may do from an address; None: everything.
         self.access_of: Callable[[Principal, str], CheckedAccess | None] = _everything
-        # Looks up what is known of a user's password.
+        # Looks up a user's credential.
         self.scram_credential: CredentialOf = _unknown
         # Looks up delegation tokens.
         self.token_login: TokenOf = _unknown
-        # How often clients could not show who they are, by listener and mechanism.
+        # How often clients failed to authenticate, by listener and mechanism.
         self.failed_authentications: Counter[tuple[str, str]] = Counter()
         self._refuses_clients = False
         # May refuse new connections, with a reason (broker.testing).
@@ -168,7 +168,7 @@ class Server:
     def has_room(self, listener: Listener) -> bool:
         """Whether one more connection fits. If not, the listener stops until one closes; clients wait in the backlog.
 
-        What limits the whole broker does not limit the listener that brokers have for themselves.
+        Limits of the whole broker do not apply to a listener that is only for brokers.
         """
         most, _ = self.config.connection_limits_of(listener.name)
         if self._on_listener[listener.name] < most and (
@@ -180,20 +180,21 @@ class Server:
         return False
 
     def waits_ms(self, listener: Listener) -> int:
-        """For how long a listener takes nobody in, one more connection included."""
+        """For how long a listener accepts nobody after one more connection."""
         _, rate = self.config.connection_limits_of(listener.name)
         of_all = INT_MAX if self.config.is_protected(listener.name) else self.config.max_connection_creation_rate
         return self.quotas.of_connections.record(listener.name, of_all, rate, self._monotonic_ms())
 
     def waits_ms_of(self, address: str) -> int:
-        """For how long an address is held back, whose new connection is one too many."""
+        """For how long an address is throttled whose new connection is one too many."""
         return self.quotas.of_connections.record_from(address, self._monotonic_ms())
 
     def _monotonic_ms(self) -> int:
         return int(self.clock.monotonic() * 1000)
 
     def _is_brokers(self, connection: Connection) -> bool:
-        """Whether nobody but a broker can have it. Around ZooKeeper, a listener may be for brokers and for clients."""
+        """Whether only a broker can have opened it. In a ZooKeeper cluster, a listener may be for both brokers and
+        clients."""
         is_shared = self.config.zookeeper_connect is not None and not self.config.is_protected(connection.listener.name)
         return not is_shared and self.is_from_broker(connection)
 
@@ -252,7 +253,7 @@ class Server:
     # --- only brokers ---
 
     def refuse_clients(self, refuse: bool) -> None:
-        """Be out of reach for clients, but not for other brokers, until this is taken back."""
+        """Be out of reach for clients, but not for other brokers, until this is undone."""
         self._refuses_clients = refuse
         if refuse:
             for connection in [each for each in self.connections if not each.is_from_broker]:
@@ -275,7 +276,7 @@ class Server:
 
         self.clock.call_later(_SECONDS_TO_TELL_BROKERS, decide)
 
-    # --- standing still ---
+    # --- pausing ---
 
     def pause(self) -> None:
         """Start and answer nothing of clients until `resume`; the system keeps what arrives meanwhile."""

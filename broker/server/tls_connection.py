@@ -1,9 +1,9 @@
 """A client's connection with TLS: first a handshake, and from then on a connection like any other.
 
-Until a client has sent a whole ClientHello, it costs what it has sent and no more. Handshakes take turns: the server
-signs something in each, which takes up to milliseconds, and in one turn of the loop only a few of them go on. A client
-that has begun and does not come to an end is closed. One that is silent is idle, like any other: brokers watch each
-other by such connections.
+Until a client has sent a whole ClientHello, it costs only the memory for what it has sent. Handshakes take turns: the
+server computes a signature in each, which may take milliseconds, and only a few of them progress in one turn of the
+loop. A client that has started a handshake and does not finish it is disconnected. One that is silent is idle, like any
+other: brokers watch each other through such connections.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RECEIVED_AT_ONCE: Final = 16 * 1024 + _RECORD_HEADER
 
 
 class Handshakes:
-    """The connections whose handshake can go on."""
+    """The connections whose handshake can continue."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -54,7 +54,7 @@ class Handshakes:
             connection = self._waiting.popleft()
             try:
                 connection.shake_hands()
-            except Exception:  # the others go on
+            except Exception:  # the others continue
                 log.exception("a TLS handshake failed")
                 connection.close("its TLS handshake could not be handled")
             if self._waiting and perf_counter() >= end:
@@ -77,9 +77,9 @@ class TlsConnection(Connection):
         self._raw = sock
         self._settings = settings
         self._handshakes = handshakes
-        self._tls: TlsSocket | None = None  # since the handshake has begun
-        self._hello = bytearray()  # what has arrived and is not looked at yet
-        self._waits = False  # whether it is among the handshakes that can go on
+        self._tls: TlsSocket | None = None  # since the handshake started
+        self._hello = bytearray()  # what has arrived and has not been processed yet
+        self._waits = False  # whether it is among the handshakes that can continue
         self._again = False  # whether it will be read again although the socket has nothing
         self._is_open = False  # whether the handshake is done
         self._deadline: Timer | None = None  # since the first bytes of the handshake, until it is done
@@ -103,7 +103,7 @@ class TlsConnection(Connection):
             self.close(f"receiving failed: {error.strerror}")
             return
         if not received:
-            self.close("it ended within its TLS handshake" if self._hello or self._tls is not None else None)
+            self.close("it disconnected during its TLS handshake" if self._hello or self._tls is not None else None)
             return
         if self._deadline is None:
             self._deadline = self._server.clock.call_later(SECONDS_FOR_HANDSHAKE, self._too_late)
@@ -114,11 +114,11 @@ class TlsConnection(Connection):
             return
         if not self._waits and (self._tls is not None or _is_whole(self._hello)):
             self._waits = True
-            self._read(False)  # until these bytes are looked at
+            self._read(False)  # until these bytes have been processed
             self._handshakes.go_on(self)
 
     def shake_hands(self) -> None:
-        """Go on with the handshake, with what has arrived."""
+        """Continue the handshake with what has arrived."""
         self._waits = False
         if self.closed:
             return
@@ -167,14 +167,14 @@ class TlsConnection(Connection):
         except OSError as error:
             self.close(f"sending failed: {error.strerror}")
 
-    # --- what is received already ---
+    # --- what has already been received ---
 
     def _read(self, wanted: bool) -> None:
         super()._read(wanted)
         self._read_again()
 
     def _read_again(self) -> None:
-        """The socket does not tell of what TLS has received and not handed out."""
+        """Polling the socket does not show what TLS has buffered."""
         if self._reading and not self._again and self._tls is not None and self._tls.has_more:
             self._again = True
             self._server.loop.call_soon(self._on_more)

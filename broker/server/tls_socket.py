@@ -1,7 +1,7 @@
-"""A socket with TLS around it, with the methods that connections use of a socket.
+"""A socket with TLS around it, with the methods of a socket that connections use.
 
-Records are taken apart and put together in memory, so that one system call moves many of them, and so that the same
-object works on any socket, of a loop or of a simulation. Nothing here blocks: what the socket does not take waits.
+Records are encrypted and decrypted in memory, so that one system call moves many of them, and so that the same object
+works on any socket, of a loop or of a simulation. Nothing here blocks: what the socket does not accept waits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OURS_IS_REFUSED: Final = {
 
 
 class Socket(Protocol):
-    """What connections use of a socket."""
+    """The methods of a socket that connections use."""
 
     def fileno(self) -> int: ...
     def getsockname(self) -> Any: ...
@@ -68,7 +68,7 @@ class TlsSocket:
     # --- the handshake ---
 
     def shake_hands(self, received: bytes | bytearray = b"") -> bool:
-        """Go on with the handshake, with more bytes from the peer. Returns whether it is done; OSError if it failed.
+        """Continue the handshake with more bytes from the peer. Returns whether it is done; OSError if it failed.
 
         What is to be sent is sent by `flush`.
         """
@@ -86,7 +86,7 @@ class TlsSocket:
     # --- receiving ---
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """As of a socket: BlockingIOError if there is nothing now, 0 at the end."""
+        """As for a socket: BlockingIOError if there is nothing now, 0 at the end."""
         filled = 0
         size = len(buffer)
         self.has_more = False
@@ -108,7 +108,7 @@ class TlsSocket:
                     with contextlib.suppress(OSError):
                         self.flush()
             if not count:
-                self.has_more = filled > 0  # the end is still to be told
+                self.has_more = filled > 0  # the end has yet to be reported
                 return filled
             filled += count
         self.has_more = True
@@ -117,13 +117,13 @@ class TlsSocket:
         return filled
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """Only to look whether anything has arrived (MSG_PEEK)."""
+        """Only to check whether anything has arrived (MSG_PEEK)."""
         return b"?" if self.has_more else self._socket.recv(size, flags)
 
     # --- sending ---
 
     def send(self, data: Any, flags: int = 0, /) -> int:
-        """As of a socket: how many bytes were taken. After a BlockingIOError, call it again with the same data."""
+        """As for a socket: how many bytes were accepted. After a BlockingIOError, call it again with the same data."""
         if self._owed:
             self.flush()
             taken, self._owed = self._owed, 0
@@ -143,7 +143,7 @@ class TlsSocket:
         return taken
 
     def flush(self) -> None:
-        """Send what is encrypted; BlockingIOError if the socket does not take all of it."""
+        """Send what is encrypted; BlockingIOError if the socket does not accept all of it."""
         if self._outgoing.pending:
             new = self._outgoing.read()
             self._unsent = memoryview(bytes(self._unsent) + new if self._unsent else new)
@@ -153,7 +153,7 @@ class TlsSocket:
         self._unsent = _NOTHING
 
     def close(self) -> None:
-        """Say goodbye as far as that works at once, and close."""
+        """Send the closing alert if that works at once, and close."""
         with contextlib.suppress(OSError, ValueError):
             if self._is_open:
                 with contextlib.suppress(ssl.SSLError):

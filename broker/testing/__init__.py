@@ -1,1 +1,1 @@
-"""What a test or a learner asks of a broker: faults, a journal of all requests, strict checks of clients."""
+"""What a broker offers to tests and to learners: faults, a journal of all requests, strict checks of clients."""

@@ -1,6 +1,6 @@
 """What a test starts from: faults, clock, journal and strict mode. A suite reads it once and restores it for each test.
 
-All brokers run then, and none is cut off (testing.nodes).
+After that, all brokers run, and none is cut off (testing.nodes).
 
 Topics, groups and their records are not part of it: `reset` and snapshots are for those.
 """

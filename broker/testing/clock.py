@@ -129,7 +129,7 @@ class MovableClock:
             self._loop.call_exception_handler({"message": "a timer's callback failed", "exception": error})
         return True
 
-    # --- as somebody moves it ---
+    # --- when it is moved ---
 
     async def advance(self, seconds: float, settle: Callable[[], Awaitable[None]]) -> int:
         """Move the clock, and return how many timers fired. `settle` waits for what a timer caused.
@@ -153,7 +153,8 @@ class MovableClock:
                         await settle()
                 self._stands_at = self._target
             finally:
-                # The time that the move itself took is not lost: the clock is ahead by as much as was asked for.
+                # The time that the move itself took is not lost: the clock is ahead by exactly as much as was asked
+                # for.
                 moved = self._stands_at - now
                 self._stands_at = None
                 self._ahead += moved

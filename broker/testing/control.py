@@ -113,7 +113,7 @@ class Control:
 
     @contextmanager
     def _silence(self) -> Iterator[None]:
-        """Requests are held back while the clock moves: nobody sent a heartbeat at a time in between."""
+        """Requests are held back while the clock moves: no client sent a heartbeat at a time in between."""
         servers = [broker.server for broker in self._cluster.brokers if not broker.server.is_paused]
         for server in servers:
             server.pause()
@@ -150,7 +150,7 @@ class Control:
         if result.error_code:
             raise NotFound(f"{result.error_code.name}: there is no topic {call.params['name']!r}")
 
-    # --- the whole of it ---
+    # --- the whole cluster ---
 
     async def _reset(self, call: Call) -> Any:
         call.fields()

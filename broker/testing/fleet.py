@@ -1,4 +1,4 @@
-"""The brokers that a test controls: those of one process, as one thing."""
+"""The brokers that a test controls: those of one process, as one object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fleet(Protocol):
-    """What faults, journal and strict mode need of them; broker.local_cluster is one."""
+    """What faults, journal and strict mode need from them; broker.local_cluster is one."""
 
     clock: Clock
     on_started: list[Callable[[Broker], None]]

@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class Lab:
-    """Watches what clients ask of the brokers; what brokers ask each other passes it by."""
+    """Watches the requests of clients; requests between brokers do not pass through it."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet

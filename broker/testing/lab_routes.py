@@ -140,7 +140,7 @@ class _JournalRoutes:
             raise ControlError(HTTPStatus.CONFLICT, "the journal is off, so it cannot know")
         dropped = self._journal.last_dropped
         if 0 < wanted.since < dropped:
-            message = f"of what came after #{wanted.since}, the journal has lost all up to #{dropped} for want of room"
+            message = f"the journal was full and has dropped what came after #{wanted.since}, up to #{dropped}"
             raise ControlError(HTTPStatus.CONFLICT, message)
         found = await self._journal.expect(wanted, count, within)
         answer: dict[str, Any] = {"found": _data(found), "last": self._journal.last_number}

@@ -1,4 +1,4 @@
-"""The brokers of a cluster as a test has them: killed, stopped, started, cut off and healed, each by its id."""
+"""The brokers of a cluster, which a test can kill, stop, start, cut off and heal, each by its id."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _NodeRoutes:
         self._cluster.heal_node(self._node(call).broker_id)
 
     async def change_controller(self, call: Call) -> Any:
-        """Let another broker become the controller: a given one, or any."""
+        """Make another broker the controller: a given one, or any."""
         wanted = call.fields("broker").get("broker")
         if wanted is not None and (not isinstance(wanted, int) or isinstance(wanted, bool)):
             raise BadRequest("'broker' is the id of a broker", "broker")
@@ -115,7 +115,7 @@ class _NodeRoutes:
         )
 
     async def move_leader(self, call: Call) -> Any:
-        """Let one of a partition's in-sync replicas lead it."""
+        """Make one of a partition's in-sync replicas its leader."""
         broker_id = call.fields("broker").get("broker")
         if not isinstance(broker_id, int) or isinstance(broker_id, bool):
             raise BadRequest("'broker' is the id of a broker", "broker")
@@ -169,7 +169,7 @@ async def all_well(cluster: LocalCluster) -> None:
     for node in cluster.nodes.values():
         if node.is_isolated or node.is_cut_off_from_clients:
             cluster.heal_node(node.broker_id)
-    # One that starts waits for the controller, which may have been cut off.
+    # A starting broker waits for the controller, which may have been cut off.
     for node in cluster.nodes.values():
         if node.broker is None:
             with refusals():
@@ -187,7 +187,7 @@ async def known_everywhere(cluster: LocalCluster, topic: str) -> None:
             if not cluster.node(broker.config.node_id).is_isolated
         )
 
-    await until(is_known, f"not every broker has heard of {topic}")
+    await until(is_known, f"not every broker knows about {topic}")
 
 
 async def until(condition: Callable[[], bool], otherwise: str) -> None:

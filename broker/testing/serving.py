@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 class EphemeralData:
-    """A data directory that is removed at the end. A non-empty one is refused, unless it was such a one."""
+    """A data directory that is removed at the end. A non-empty one is refused, unless it was created as such."""
 
     def __init__(self, folder: str | None) -> None:
         self.kept = False
@@ -62,7 +62,7 @@ def watch_parent(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], N
     The system reports it through the parent's pidfd, where available; elsewhere this process gets another parent.
     (A signal on the parent's death comes when the thread that started us ends, which may be much earlier.)
     """
-    if os.getppid() != pid:  # it is gone already
+    if os.getppid() != pid:  # it is already gone
         loop.call_soon(gone)
         return
     try:

@@ -1,8 +1,8 @@
 """Snapshots: a prepared state of a broker that can be restored any number of times.
 
 A snapshot is a copy of the data directories and the registry at one moment, kept in a folder of the first broker's data
-directory. Restoring puts a copy of it in the place of the data, within the running brokers; clients are disconnected
-and come back.
+directory. Restoring replaces the data with a copy of it, within the running brokers; clients are disconnected and
+reconnect.
 
 Connections are not part of a state, and so group members are not either: groups come back with their offsets but
 without members. Otherwise the next member to join would wait for members that no longer exist.
@@ -58,7 +58,7 @@ class Snapshots:
             return []
 
     async def take(self, name: str | None) -> dict[str, Any]:
-        """Keep the present state under a name, by default a generated one. It replaces an older one of that name."""
+        """Save the current state under a name, by default a generated one. It replaces an older one of that name."""
         async with self._one_at_a_time:
             name = self._new_name() if name is None else name
             if not _NAME.fullmatch(name):
@@ -140,7 +140,7 @@ def _topic_count(cluster: LocalCluster) -> int:
 
 
 def _dismiss_members(broker: Broker) -> None:
-    """Let every member of every group leave."""
+    """Make every member of every group leave."""
     for shard in list(broker.groups.shards):
         for group in list(shard.groups.values()):
             leaving = [

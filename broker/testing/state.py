@@ -1,4 +1,4 @@
-"""What the brokers know at this moment, as data for JSON. Of a partition, it is what its leader knows."""
+"""What the brokers know at this moment, as data for JSON. For a partition, it is what its leader knows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def nodes(cluster: LocalCluster) -> list[Json]:
 
 
 def topics(cluster: LocalCluster) -> Json:
-    """As the controller has told the brokers; the controller's own broker hears it first."""
+    """As the controller has told the brokers; the controller's own broker is told first."""
     teller = cluster.controller or next(iter(cluster.brokers), None)
     if teller is None:
         return {}
@@ -174,7 +174,7 @@ def _topic_names(cluster: LocalCluster) -> Mapping[bytes, str]:
 
 
 def _partitions(assigned: Mapping[bytes, Collection[int]], names: Mapping[bytes, str]) -> dict[str, list[int]]:
-    """By topic; one that was deleted has no name any more."""
+    """By topic; one that was deleted no longer has a name."""
     return {names.get(topic_id, topic_id.hex()): sorted(indexes) for topic_id, indexes in assigned.items()}
 
 

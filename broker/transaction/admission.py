@@ -1,8 +1,9 @@
 """Admits batches to transactions.
 
 The first batch of a producer's transaction in a partition is accepted only if the transaction's coordinator knows that
-the partition takes part. Up to version 11 of Produce the client has told the coordinator before, and this is verified;
-from 12 on the partition is added here. Once the transaction is open in the partition, the coordinator is not asked.
+the partition takes part. Up to version 11 of Produce the client has told the coordinator beforehand, and this is
+verified; from 12 on the partition is added here. Once the transaction is open in the partition, the coordinator is not
+asked.
 
 Batches from the same producer to the same partition wait behind its first one. If that one is refused, so are they:
 they would leave a gap.
@@ -52,7 +53,7 @@ class Coordinator(Protocol):
 
 class TransactionalAppender(Appender, Protocol):
     def not_admitted(self, place: Any, error: ErrorCode) -> None:
-        """The records that were given with `place` are not admitted to the transaction."""
+        """The records that were passed with `place` are not admitted to the transaction."""
 
 
 class Transaction(NamedTuple):
@@ -63,7 +64,7 @@ class Transaction(NamedTuple):
     producer_epoch: int
     # It lets the broker add partitions, and uses each epoch for one transaction only.
     adds_partitions: bool
-    # It knows the error code that says that only this transaction is lost.
+    # It knows the error code that means that only this transaction is lost.
     knows_abortable: bool
 
 
@@ -90,17 +91,17 @@ class Admission:
         self._waiting: dict[tuple[Partition, int], _Waiting] = {}
 
     def on_leader(self, partition: Partition) -> None:
-        """In the next epoch of the same leader, what was admitted still holds."""
+        """In the next epoch of the same leader, what was admitted is still valid."""
 
     def on_not_leader(self, partition: Partition) -> None:
-        """Another leader may write the transaction's end: what was admitted here does not count any more."""
+        """Another leader may write the transaction's end: what was admitted here no longer counts."""
         partition.admissions.clear()
         for key in [key for key in self._waiting if key[0] is partition]:
             for _, batch in self._waiting.pop(key):
                 batch.appender.not_admitted(batch.place, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def admit(self, transaction: Transaction, batches: Sequence[TransactionalBatch]) -> None:
-        """Have batches of one transaction appended, or tell their appenders why not."""
+        """Append batches of one transaction, or tell their appenders why not."""
         asked: dict[TopicPartition, tuple[Partition, _Waiting]] = {}
         for batch in batches:
             partition = batch.partition

@@ -116,12 +116,13 @@ class TransactionCoordinator:
         return TransactionShard(self._finish_loaded, ClockTimers(self._clock, self._timer_failed))
 
     def _timer_failed(self, key: Hashable, error: Exception) -> None:
-        """Timers are scheduled under what they do and the id that they do it for."""
+        """Timers are keyed by what they do and by the id that they do it for."""
         _, transactional_id = cast(tuple[str, str], key)
         self._set_aside.add(_TRANSACTIONAL_ID, transactional_id, error)
 
     async def ensure_topic(self) -> ErrorCode:
-        """Create the topic that stores transactions when it is first needed, by whichever broker is the controller."""
+        """Have the controller, whichever broker that is, create the topic that stores transactions when it is first
+        needed."""
         if self._cluster.topic(TRANSACTION_STATE) is None:
             error = await self._create_internal_topic(TRANSACTION_STATE)
             if error:
@@ -175,7 +176,7 @@ class TransactionCoordinator:
         done: Done,
         client_version: int = BUMPS_EPOCH,
     ) -> None:
-        """Add partitions to the producer's transaction, which begins with that if there is none."""
+        """Add partitions to the producer's transaction, and start one if there is none."""
         if not transactional_id:
             done(ErrorCode.INVALID_REQUEST)
             return
@@ -209,9 +210,8 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         done: Callable[[Errors], None],
     ) -> None:
-        """Tell whether each partition is part of the producer's transaction.
-
-        That must be committed: a new coordinator that did not know of a partition would not end the transaction there.
+        """Report whether each partition is part of the producer's transaction. That must be committed: a new
+        coordinator that did not know about a partition would not end the transaction there.
         """
         if not transactional_id:
             done(dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST))

@@ -1,4 +1,4 @@
-"""Decisions about a transactional id: pure functions from its present state to the next.
+"""Decisions about a transactional id: pure functions from its current state to the next.
 
 Each returns the next content of the id's record, or an error code; NONE means that the request is granted and nothing
 has to be written. The caller makes sure that the record is in the log before it counts.
@@ -25,7 +25,7 @@ _COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 Outcome = TransactionMetadata | ErrorCode
 
 
-# --- a producer begins ---
+# --- a producer starts ---
 
 
 def needs_producer_id(current: TransactionMetadata | None) -> bool:
@@ -100,7 +100,7 @@ def init_producer_id(
     )
 
 
-# --- a transaction goes on ---
+# --- a transaction continues ---
 
 
 def add_partitions(
@@ -149,7 +149,7 @@ def add_partitions(
 
 
 def objection(current: TransactionMetadata | None, producer_id: int, producer_epoch: int) -> ErrorCode:
-    """Why a producer may not continue its transaction or begin one."""
+    """Why a producer may not continue its transaction or start one."""
     if current is None or current.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.producer_epoch != producer_epoch or producer_epoch > LAST_EPOCH:
@@ -172,7 +172,7 @@ def end_transaction(
     """The producer commits or aborts.
 
     With transaction version 2 it also gets a new epoch, or a new id when the epochs are used up, and it may abort a
-    transaction that it has not begun.
+    transaction that it has not started.
     """
     if current is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -1,9 +1,9 @@
 """A transaction between its decided end (Prepare) and its completion (Complete).
 
-Each of its partitions gets a marker, on whichever broker its leader is, tried again until it is taken: the leader may
-be unknown, moved, or out of reach. A deleted partition needs none. Then the completion is written. If this broker
-ceases to coordinate in between, it stops: the next coordinator finds the decision in its log and does the same, in a
-newer epoch, so that markers of this one are refused from then on.
+Each of its partitions gets a marker, on whichever broker leads it, retried until it is accepted: the leader may be
+unknown, may have moved, or may be out of reach. A deleted partition needs none. Then the completion is written. If this
+broker ceases to coordinate in between, it stops: the next coordinator finds the decision in its log and does the same,
+in a newer epoch, so that markers of this one are refused from then on.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 log = structlog.get_logger()
 
-# The delay before a marker that a leader could not write, or a completion that could not be, is retried.
+# The delay before the retry of a marker that a leader could not write, or of a completion that could not be written.
 _RETRY_MS: Final = 1000
-# The delay before another look at who leads a partition.
+# The delay before checking again who leads a partition.
 _LOOK_AGAIN_MS: Final = 100
 # The leader is somewhere else, or not known yet.
 _MOVED: Final = (
@@ -60,7 +60,7 @@ class Markers(Protocol):
 
 
 class Coordinator(Protocol):
-    """What an ending needs of the coordinator."""
+    """What an ending needs from the coordinator."""
 
     def now_ms(self) -> int: ...
 
@@ -90,8 +90,8 @@ class Ending:
         self._shard = shard
         self._prepared = prepared
         self._then = then
-        self._left = set(prepared.partitions)  # have no marker yet
-        self._again: set[TopicPartition] = set()  # those of them that are to be tried again
+        self._left = set(prepared.partitions)  # the partitions without a marker so far
+        self._again: set[TopicPartition] = set()  # those of them that have to be retried
         self._is_told = False
 
     def begin(self) -> None:
@@ -99,7 +99,7 @@ class Ending:
             self._complete()
             return
         if not self._markers.are_local(self._left):
-            self._tell(False)  # others take their time
+            self._tell(False)  # others may take longer
         self._write(self._left)
 
     def _is_wanted(self) -> bool:
@@ -130,7 +130,7 @@ class Ending:
 
     def _try_again(self, failed: Mapping[TopicPartition, ErrorCode]) -> None:
         moved = all(error in _MOVED for error in failed.values())
-        if not (moved and self._is_told):  # a leader that is looked for ten times a second is reported once
+        if not (moved and self._is_told):  # the leader is looked up ten times a second, but reported once
             self._is_told = True
             (log.info if moved else log.error)(
                 "markers could not be written",

@@ -1,8 +1,8 @@
 """Sends the markers of a transaction to the leaders of its partitions, on this broker and on others.
 
 Markers for partitions of this broker are written directly, at the end of this turn of the loop. Those for other brokers
-go by WriteTxnMarkers, one request at a time for each broker: what gathers meanwhile goes together in the next one.
-A marker is tried once. The caller (transaction/ending.py) then looks at the metadata again, and sends the rest again.
+go in WriteTxnMarkers, one request at a time for each broker: what accumulates meanwhile goes together in the next one.
+A marker is tried once. The caller (transaction/ending.py) then checks the metadata again, and sends the rest again.
 
 A request whose answer was lost may be carried out late, in the middle of the producer's next transaction. Version 2
 says whether each transaction has its own epoch: then the partition recognizes such a marker (KIP-890, KAFKA-19999).
@@ -64,7 +64,7 @@ class MarkerSender:
         self._waiting: dict[int, list[_Sending]] = {}  # by broker; a broker is here while a request is under way
 
     def are_local(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether no other broker has to be told of the end of a transaction with these partitions."""
+        """Whether no other broker has to be told about the end of a transaction with these partitions."""
         for partition in partitions:
             image = self._cluster.partition(*partition)
             if image is not None and image.leader_id != self._node_id:
@@ -74,7 +74,7 @@ class MarkerSender:
     def send(self, marker: Marker, done: Done, is_wanted: Callable[[], bool]) -> None:
         """Try to bring a marker to its partitions. `done` is called with the errors of some of them at a time.
 
-        What is no longer wanted when its turn comes is dropped: then another coordinator ends the transaction.
+        A marker that is no longer wanted when its turn comes is dropped: then another coordinator ends the transaction.
         """
         if self._cluster.topic(TRANSACTION_STATE) is None:
             # A coordinator has a partition of that topic. Without it in the metadata, nothing can be said about others.
@@ -143,7 +143,7 @@ class MarkerSender:
         except ChannelError:
             _fail(some, ErrorCode.NETWORK_EXCEPTION)
             return
-        except Exception:  # nobody foresaw it; a marker must not get lost for that
+        except Exception:  # this is unexpected, but a marker must not get lost
             log.exception("markers could not be sent", broker=broker_id)
             _fail(some, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
@@ -160,7 +160,7 @@ def _fail(some: Sequence[_Sending], error: ErrorCode) -> None:
 
 
 def _tell(sending: _Sending, errors: Mapping[TopicPartition, ErrorCode]) -> None:
-    """Tell one, and let the others hear of theirs even if that fails."""
+    """Report one result; a failure of its callback must not affect the others."""
     if sending.is_wanted():
         try:
             sending.done(errors)

@@ -47,8 +47,8 @@ class TransactionMarkers:
     def write(self, marker: Marker, done: Done) -> None:
         """Append the marker to its partitions, and report the result for each when it is committed in all.
 
-        It is written at the end of this turn of the loop. A partition that this broker does not lead, or has no more,
-        is NOT_LEADER_OR_FOLLOWER: only the metadata tell whether it still exists somewhere.
+        It is written at the end of this turn of the loop. A partition that this broker does not lead, or no longer has,
+        gets NOT_LEADER_OR_FOLLOWER: only the metadata says whether it still exists somewhere.
         """
         errors = dict.fromkeys(marker.partitions, ErrorCode.NONE)
         found = []
@@ -93,7 +93,7 @@ class _Write:
             partition.append_marker_soon(memoryview(bytearray(batch)), marker.transaction_version, self, None)
 
     def appended(self, partition: Partition, place: None, result: AppendResult | Refusal) -> None:
-        """Offsets follow the order of the log; what is said about them waits until it is committed."""
+        """Offsets follow the order of the log; answers about them wait until it is committed."""
         if isinstance(result, AppendResult):
             if partition.topic == CONSUMER_OFFSETS:
                 self._offsets.end_transaction(partition.index, self._marker.producer_id, self._marker.commit)

@@ -1,4 +1,4 @@
-"""What is known of one transactional id. It is immutable."""
+"""What is known about one transactional id. It is immutable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from barnabas.protocol.topic_partition import TopicPartition
 
 NO_PARTITIONS: Final[frozenset[TopicPartition]] = frozenset()
-# A transaction that has not begun.
+# A transaction that has not started.
 NO_START: Final = -1
 # The last epoch that a producer gets: one more is left for fencing it.
 LAST_EPOCH: Final = 2**15 - 2

@@ -293,5 +293,5 @@ def _with_record(operation: Operation, record: CoordinatorRecord) -> Coordinator
 
 
 def _without_record(operation: Operation, error: ErrorCode = ErrorCode.NONE) -> CoordinatorResult:
-    """It is refused, or true already."""
+    """It is refused, or already true."""
     return CoordinatorResult(done=operation.done, error=error, key=operation.key)

@@ -1,7 +1,7 @@
 """Asks a transaction's coordinator, on whichever broker, whether partitions take part, or has them added.
 
 This is for the leaders of the partitions that a producer writes to (KIP-890). The coordinator on this broker is asked
-directly. Others are asked by AddPartitionsToTxn, one request at a time for each broker: what gathers meanwhile goes
+directly. Others are asked in AddPartitionsToTxn, one request at a time for each broker: what accumulates meanwhile goes
 together in the next one.
 """
 
@@ -98,7 +98,7 @@ class PartitionAdder:
         partitions: Sequence[TopicPartition],
         answer: Answer,
     ) -> None:
-        """Tell for each partition whether it is part of the producer's transaction."""
+        """Report for each partition whether it is part of the producer's transaction."""
         leader = self._leader(transactional_id)
         if leader == self._node_id:
             self._coordinator.verify(transactional_id, producer_id, producer_epoch, partitions, answer)
@@ -113,7 +113,7 @@ class PartitionAdder:
         partitions: Sequence[TopicPartition],
         answer: Answer,
     ) -> None:
-        """Add partitions to the producer's transaction, which begins with that if there is none."""
+        """Add partitions to the producer's transaction, and start one if there is none."""
         leader = self._leader(transactional_id)
         question = _Question(transactional_id, producer_id, producer_epoch, partitions, False, answer)
         if leader == self._node_id:
@@ -173,10 +173,10 @@ class PartitionAdder:
                 results = _results(response)
             except ChannelError:
                 error = ErrorCode.NETWORK_EXCEPTION
-            except Exception:  # nobody foresaw it; the client has to retry
+            except Exception:  # this is unexpected; the client has to retry
                 log.exception("a coordinator could not be asked", broker=broker_id)
                 error = ErrorCode.NETWORK_EXCEPTION
-        if error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # is none of the client's business
+        if error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # is not the client's concern
             error = ErrorCode.INVALID_TXN_STATE
         for question in questions.values():
             found = {} if error else results.get(question.transactional_id, {})

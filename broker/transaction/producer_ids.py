@@ -1,4 +1,4 @@
-"""Producer ids: allocated in order from blocks, each given to one broker only, so that no id is given twice.
+"""Producer ids: allocated in order from blocks, each of which belongs to one broker, so that no id is allocated twice.
 
 The controller reserves the blocks in the registry; a broker asks it for the next one when its own is used up. The rest
 of a block is lost when the broker ends, which does not matter: there are 2**63 ids.
@@ -18,7 +18,7 @@ from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIds
 
 
 class ProducerIdsUnavailable(Exception):
-    """No block can be had now. Clients are told to retry (COORDINATOR_LOAD_IN_PROGRESS), as by Kafka."""
+    """No block is available now. Clients are told to retry (COORDINATOR_LOAD_IN_PROGRESS), as by Kafka."""
 
 
 class ProducerIdBlock(NamedTuple):
@@ -36,7 +36,7 @@ class ProducerIds:
         self._allocating = asyncio.Lock()
 
     async def next(self) -> int:
-        """A new id; ProducerIdsUnavailable if the next block cannot be had."""
+        """A new id; ProducerIdsUnavailable if no block is available."""
         while self._next == self._end:
             async with self._allocating:
                 if self._next == self._end:  # nobody got one while we waited

@@ -1,7 +1,7 @@
 """The records of __transaction_state, to bytes and back.
 
-The key is the transactional id; the value is everything that is known of it. Values are written in version 1, as Kafka
-does from transaction.version 1 on; versions 0 and 1 are read. Every step of a transaction writes one, so they are
+The key is the transactional id; the value is everything that is known about it. Values are written in version 1, as
+Kafka does from transaction.version 1 on; versions 0 and 1 are read. Every step of a transaction writes one, so they are
 packed by hand: protocol/transaction_records.py declares them, and tests keep the two equal.
 """
 
@@ -31,7 +31,7 @@ _NONE: Final = -1
 _SHORT: Final = 100  # characters of an id
 _FEW: Final = 10  # partitions of a transaction
 
-# A decoded record: the transactional id, and what is known of it; None if it is forgotten.
+# A decoded record: the transactional id, and what is known about it; None if it is forgotten.
 ReadRecord = tuple[str, TransactionMetadata | None]
 
 

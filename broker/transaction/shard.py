@@ -29,5 +29,5 @@ class TransactionShard:
                 self._finish(metadata)
 
     def unloaded(self) -> None:
-        """No request waits within a shard. What was to be tried again is for the next coordinator to do."""
+        """No request waits within a shard. The next coordinator does what would have been retried."""
         self.timers.close()

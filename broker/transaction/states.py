@@ -10,14 +10,14 @@ from typing import Final
 class TransactionState(IntEnum):
     """Numbered as in the records of __transaction_state."""
 
-    # The id has a producer that has not begun a transaction yet.
+    # The id has a producer that has not started a transaction yet.
     EMPTY = 0
     # Partitions are part of a transaction.
     ONGOING = 1
     # The end is decided and will happen despite any crash: markers are being written to the partitions.
     PREPARE_COMMIT = 2
     PREPARE_ABORT = 3
-    # All markers are written. The next transaction may begin.
+    # All markers are written. The next transaction may start.
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
     # The id is being forgotten. No record has this state: a tombstone stands for it.

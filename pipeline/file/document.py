@@ -35,10 +35,10 @@ class Document:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark is not None else 1
-            self.mistakes.append((line, f"this is no YAML: {error.problem or error}"))
+            self.mistakes.append((line, f"this is not YAML: {error.problem or error}"))
             return
         except yaml.YAMLError as error:
-            self.mistakes.append((1, f"this is no YAML: {error}"))
+            self.mistakes.append((1, f"this is not YAML: {error}"))
             return
         except RecursionError:
             self.mistakes.append((1, f"this is nested more than {_DEEPEST} levels deep"))

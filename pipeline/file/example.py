@@ -5,16 +5,15 @@ from typing import Final
 EXAMPLE: Final = """\
 # A pipeline: topics in, SQL or Python in between, topics or Parquet out.
 #
-#   barnabas pipeline validate FILE      everything that is wrong with this file, with line numbers
-#   barnabas pipeline run FILE --once    process what is there, and end
-#   barnabas pipeline run FILE           run until Ctrl-C
-#   barnabas pipeline explain FILE       Spark's plan, the topics and their lag
+#   barnabas pipeline validate FILE      everything that is wrong with this file, with line numbers barnabas pipeline
+#   run FILE --once    process what is there, then stop barnabas pipeline run FILE           run until Ctrl-C barnabas
+#   pipeline explain FILE       Spark's plan, the topics and their lag
 #
 # Any value can be set from the command line: --config sources.orders.topic=orders-2
 
 name: paid-orders                # names the pipeline's transactions and offsets, so keep it
 bootstrap: 127.0.0.1:9092        # a broker: Barnabas or Apache Kafka
-# security:                      # Kafka's client settings, for a broker that wants TLS or a password;
+# security:                      # Kafka's client settings, for a broker that requires TLS or a password;
 #   security.protocol: SASL_SSL  # or --client-config FILE
 #   sasl.mechanism: SCRAM-SHA-256
 #   sasl.jaas.config: org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";

@@ -61,7 +61,7 @@ class Fields:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.wrong((key,), f"{key!r} is a whole number from 1 up, not {_kind(value)}")
+            self.wrong((key,), f"{key!r} is a whole number of at least 1, not {_kind(value)}")
             return default
         return value
 
@@ -121,7 +121,7 @@ class Fields:
     def done(self) -> None:
         for key in self._values:
             if key not in self._asked:
-                self.wrong((key,), f"nobody knows {key!r} here{did_you_mean(key, self._asked)}")
+                self.wrong((key,), f"{key!r} is not known here{did_you_mean(key, self._asked)}")
 
 
 def as_text(value: Any) -> str:

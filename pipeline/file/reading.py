@@ -65,7 +65,7 @@ def load(
         raise PipelineError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise FileError(str(path), [Located(line, f"this is no UTF-8: {error.reason}")]) from None
+        raise FileError(str(path), [Located(line, f"this is not UTF-8: {error.reason}")]) from None
     return parse(text, str(path), path.absolute().parent, overrides, security)
 
 

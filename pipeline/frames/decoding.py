@@ -1,4 +1,4 @@
-"""Decodes the connector's bytes into columns, and tells which records do not fit.
+"""Decodes the connector's bytes into columns, and finds the records that do not fit.
 
 A decoded frame has the columns of the value, then `_key`, `_topic`, `_partition`, `_offset`, `_timestamp` (and
 `_headers`).

@@ -335,8 +335,8 @@ def _wanted(chunk: Chunk, part: Part, aborted: AbortedBatches) -> tuple[Any, boo
 
 def _damaged(part: Part, position: int) -> PipelineError:
     return PipelineError(
-        f"{part.path} is damaged at byte {position} or not far after it. If a crash has left this, a broker that is "
-        "started on the directory, or a copy of it, cuts it there; else read up to there with endingOffsets"
+        f"{part.path} is damaged at byte {position} or not far after it. If a crash caused this, a broker that is "
+        "started on the directory, or on a copy of it, truncates it there; or read up to there with endingOffsets"
     )
 
 

@@ -1,4 +1,4 @@
-"""Points at which a test can have a process killed. Without the environment variable, `reached` does nothing.
+"""Points at which a test can kill a process. Without the environment variable, `reached` does nothing.
 
 BARNABAS_PIPELINE_CRASH is `POINT TARGET FILE`, several with `;` between them. When the point is reached for the first
 time in any process (FILE is created then to mark that), TARGET gets SIGKILL: `self` (the Python

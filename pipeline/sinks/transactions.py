@@ -19,7 +19,7 @@ from barnabas.pipeline.cluster import committed_offset
 from barnabas.pipeline.kafka_settings import for_librdkafka
 from barnabas.pipeline.sinks.crashes import reached
 
-_SECONDS: Final = 60.0  # for one answer of a broker, its restart included
+_SECONDS: Final = 60.0  # for one answer of a broker, including its restart
 
 # What a record has besides key and value, as the producer takes it.
 Headers = list[tuple[str, bytes | None]] | None

@@ -29,5 +29,5 @@ What remains of the cleaned segments, from the first of the log to the last dirt
   batch that was compacted: their headers remain. (Kafka keeps only the header of a marker, too. Here the whole marker
   remains, so that recovery can restore the producer's state from it.)
 
-The work does not touch the log. Compacted segments are swapped in one after the other (barnabas.storage.swap).
+The work does not touch the log. Compacted segments are swapped in one after another (barnabas.storage.swap).
 """

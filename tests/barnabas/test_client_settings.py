@@ -15,7 +15,7 @@ def test_plaintext_needs_nothing_but_the_address():
     assert client_settings("java", access) == {"bootstrap.servers": "a:1,b:2"}
 
 
-def test_each_library_has_words_of_its_own():
+def test_each_library_has_names_of_its_own():
     assert client_settings("confluent", SECURED) == {
         "bootstrap.servers": "127.0.0.1:9093",
         "security.protocol": "SASL_SSL",

@@ -95,7 +95,7 @@ def test_an_unknown_setting_is_reported_before_anything_starts():
         Barnabas(no_such_setting=1).start()
 
 
-def test_before_it_is_started_it_says_so():
+def test_before_it_is_started_its_members_raise():
     broker = Barnabas()
     with pytest.raises(BrokerFailed, match="not been started"):
         _ = broker.bootstrap_servers
@@ -200,7 +200,7 @@ ABANDONED = """
     "ending",
     ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)", "sys.exit(1)", "del broker; input()", "os.abort()"],
 )
-def test_no_broker_stays_behind_whatever_ends_its_test(ending):
+def test_no_broker_is_left_behind_however_its_test_ends(ending):
     program = textwrap.dedent(ABANDONED).format(ending=ending)
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         pid, folder = child.stdout.readline().split()

@@ -251,7 +251,7 @@ def test_each_test_begins_clean(run):
     assert code == 0, printed
 
 
-def test_strict_mode_reports_on_the_present_test(run):
+def test_strict_mode_reports_on_the_current_test(run):
     code, printed = run(
         with_helpers("""
         @pytest.fixture(scope="module", autouse=True)

@@ -46,7 +46,7 @@ async def two():
     return two
 
 
-async def test_what_one_adds_and_removes_all_know(two):
+async def test_a_change_by_one_broker_reaches_all(two):
     first, second = two.followers
     rules = [
         acl("t"),
@@ -113,7 +113,7 @@ async def test_rules_that_cannot_be_read_keep_a_broker_from_starting_and_do_not_
         await AclFollower(Authorizer((), False), two.clock, two.spawn).follow(Session(two.tree))
 
 
-async def test_somebody_else_writes_at_the_same_time(two):
+async def test_two_brokers_write_at_the_same_time(two):
     rules = acl("t"), acl("t", AclOperation.WRITE)
     await asyncio.gather(*(follower.add([rule]) for follower, rule in zip(two.followers, rules, strict=True)))
     assert two.rules() == set(rules)
@@ -127,5 +127,5 @@ async def test_what_kafka_has_written(two):
 
 
 @pytest.mark.parametrize(("name", "kept"), [("t", True), ("a/b", True), ("a//b", False), ("/", False), ("..", False)])
-def test_names_that_can_be_kept(name, kept):
+def test_names_that_can_be_stored(name, kept):
     assert can_be_kept(Pattern(ResourceType.GROUP, name)) is kept

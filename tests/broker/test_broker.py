@@ -96,7 +96,7 @@ class LosesItsSession(Session):
         await super().multi(operations)
 
 
-async def test_a_start_rides_out_that_zookeeper_is_lost_meanwhile(tmp_path):
+async def test_a_start_survives_the_loss_of_zookeeper(tmp_path):
     """And it does not forget that the run before ended in a crash, of which the cluster has not heard yet."""
     loop = asyncio.get_running_loop()
     tree = MemoryRegistry()

@@ -93,7 +93,7 @@ def test_rules_that_cannot_be_read(data):
 @pytest.mark.parametrize(
     ("path", "content"), [("/brokers/ids/me", b"{}"), ("/a//b", b""), ("/nowhere/below", b""), ("/a", "text"), (7, b"")]
 )
-async def test_a_node_that_cannot_be(data, path, content):
+async def test_a_node_with_an_invalid_path(data, path, content):
     put(data, path, content)
     reason = await start(data)
     assert str(data / "registry.db") in reason
@@ -157,7 +157,7 @@ class TestFolders:
         unknown = "no topic of the registry has this partition; the next start sets it aside"
         assert problems(data) == [f"{data}/{name}: {unknown}" for name in ("t-7", "u-0", "v-0")]
 
-    async def test_are_not_looked_at_after_a_crash(self, data):
+    async def test_are_not_checked_after_a_crash(self, data):
         """The next start makes and deletes what the crash came before."""
         (data / ".kafka_cleanshutdown").unlink()
         shutil.rmtree(data / "t-1")

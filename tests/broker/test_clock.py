@@ -36,7 +36,7 @@ async def test_a_timer_that_was_cancelled_does_not_call_back():
     assert calls == []
 
 
-def test_a_check_that_is_to_run_all_the_time_lets_some_of_it_pass():
+def test_a_check_with_an_interval_of_zero_still_pauses():
     clock = ManualClock()
     runs = []
     Every(clock, lambda: 0, lambda: runs.append(clock.monotonic())).start()

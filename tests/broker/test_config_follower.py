@@ -80,7 +80,7 @@ def setting(**configs: str) -> ChangeConfigs:
     return lambda present: {**present, **configs}
 
 
-async def test_what_one_alters_all_are_told(three: Followers) -> None:
+async def test_an_alteration_by_one_broker_reaches_all(three: Followers) -> None:
     await three.followers[1].alter_topic("t", setting(b="2"))
     await three.followers[2].alter_broker(None, setting(c="3"))
     await three.followers[2].alter_broker(7, setting(d="4"))
@@ -110,7 +110,7 @@ async def test_nothing_is_announced_if_nothing_changes(three: Followers) -> None
     assert three.followers[1].topic_configs("t") == {"a": "1"}
 
 
-async def test_announcements_go_after_a_quarter_of_an_hour(three: Followers) -> None:
+async def test_announcements_are_removed_after_a_quarter_of_an_hour(three: Followers) -> None:
     await three.followers[0].alter_topic("t", setting(b="2"))
     three.clock.advance(600)
     await three.followers[0].alter_topic("t", setting(b="3"))
@@ -124,7 +124,7 @@ async def test_announcements_go_after_a_quarter_of_an_hour(three: Followers) -> 
     assert three.tree.children("/config/changes") == []
 
 
-async def test_announcements_of_others_are_not_stumbled_over(three: Followers) -> None:
+async def test_unknown_announcements_do_no_harm(three: Followers) -> None:
     for data in (b"", b"nonsense", b'{"version":2,"entity_path":"users/bob"}'):
         three.tree.apply([Create("/config/changes/config_change_", data, sequential=True)])
     await three.settle()
@@ -146,7 +146,7 @@ async def test_a_topic_that_is_not_there_has_no_settings(three: Followers) -> No
     assert three.tree.children("/config/topics") == ["t"]
 
 
-async def test_what_cannot_be_altered_is_left(three: Followers) -> None:
+async def test_a_refused_alteration_changes_nothing(three: Followers) -> None:
     def refuse(present: Mapping[str, str]) -> Mapping[str, str]:
         raise LookupError("no")
 
@@ -155,13 +155,13 @@ async def test_what_cannot_be_altered_is_left(three: Followers) -> None:
     assert three.followers[0].broker_configs() == {}
 
 
-async def test_settings_that_are_taken_away_are_told(three: Followers) -> None:
+async def test_removed_settings_are_reported(three: Followers) -> None:
     await three.followers[0].alter_broker(None, setting(c="3"))
     three.tree.apply([Delete("/config/brokers/<default>")])
     assert three.told[2].brokers == {None: {}}
 
 
-async def test_a_new_session_tells_what_the_last_one_missed(three: Followers) -> None:
+async def test_a_new_session_reports_what_the_last_one_missed(three: Followers) -> None:
     follower, told = three.followers[0], three.told[0]
     follower.stop()
     await three.followers[1].alter_topic("t", setting(b="2"))
@@ -206,7 +206,7 @@ async def test_quotas_are_where_kafka_keeps_them_and_every_broker_is_told(three:
         assert known == {entity: configs for entity, (_, configs) in QUOTAS.items()}
 
 
-async def test_a_new_session_tells_of_all_quotas(three: Followers) -> None:
+async def test_a_new_session_reports_all_quotas(three: Followers) -> None:
     for entity, (_, configs) in QUOTAS.items():
         await three.followers[0].alter_quotas(entity, setting(**configs))
     three.quotas[1].known = {Entity(user="gone"): {"producer_byte_rate": "9"}}

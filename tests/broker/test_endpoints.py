@@ -52,7 +52,7 @@ def test_each_listener_has_an_advertised_address_of_its_own():
     assert told == ["outside.example", "inside.example"]
 
 
-def test_a_listener_that_advertises_nothing_is_told_as_it_was_reached_although_another_one_advertises():
+def test_a_listener_without_an_advertised_address_gives_the_one_it_was_reached_at():
     settings = {
         "listeners": "PLAINTEXT://:9092,INSIDE://:9093",
         "advertised_listeners": "PLAINTEXT://outside.example:9092",

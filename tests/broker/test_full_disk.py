@@ -153,7 +153,7 @@ class TestLogsThatCannotBeMade:
         assert set_aside(broker) == []
         assert broker.replicas.of_topic("t") == ()
 
-    async def test_a_start_makes_what_it_can_and_the_rest_later(self, tmp_path, clock, disk):
+    async def test_a_start_creates_what_it_can_and_the_rest_later(self, tmp_path, clock, disk):
         async with running(tmp_path) as broker:
             await create_topic(broker, "t", partitions=3)
         (tmp_path / "t-1" / "partition.metadata").unlink()

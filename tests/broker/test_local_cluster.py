@@ -141,7 +141,7 @@ async def test_each_has_a_folder_of_its_own(cluster, tmp_path):
         assert (folder / "t-0").is_dir()
 
 
-async def test_one_that_cannot_start_leaves_nobody_behind(tmp_path):
+async def test_a_broker_that_cannot_start_stops_the_others(tmp_path):
     (tmp_path / "brokers").mkdir()
     (tmp_path / "brokers" / "2").write_text("not a folder")
     with pytest.raises(CannotStart):
@@ -367,7 +367,7 @@ async def test_another_leads_when_the_leaders_disk_is_full(cluster):
     assert end_offsets(cluster) == [2, 2, 2]
 
 
-async def test_the_controller_hears_of_a_full_disk_when_the_registry_can_be_reached_again(cluster):
+async def test_the_controller_learns_about_a_full_disk_when_the_registry_can_be_reached_again(cluster):
     await create_topic(cluster)
     await written(cluster, b"a")
     former = partition_of(cluster).leader_id

@@ -54,7 +54,7 @@ def test_for_people_on_a_terminal():
     assert not shown.startswith("{")
 
 
-def test_what_a_client_chose_does_not_steer_the_terminal():
+def test_names_chosen_by_clients_do_not_control_the_terminal():
     stream = Terminal()
     logs.configure(stream)
     try:
@@ -70,14 +70,14 @@ def test_what_a_client_chose_does_not_steer_the_terminal():
     assert "test_logs.py" in shown  # the traceback
 
 
-def test_what_only_its_author_wants_to_know_is_left_out():
+def test_debug_messages_are_left_out():
     stream = io.StringIO()
     logs.configure(stream)
     structlog.get_logger().debug("something")
     assert stream.getvalue() == ""
 
 
-async def test_what_asyncio_complains_about_goes_the_same_way():
+async def test_asyncios_own_errors_go_to_the_same_log():
     """By default asyncio writes plain text between the JSON lines, which readers of the log could not parse."""
     stream = io.StringIO()
     logs.configure(stream)

@@ -53,7 +53,7 @@ async def two():
     return two
 
 
-async def test_what_one_makes_all_know(two):
+async def test_a_token_created_by_one_broker_is_known_to_all(two):
     first, second = two.followers
     made = await first.create(ALICE, BOB, [], -1)
     assert two.known() == [made]

@@ -48,7 +48,7 @@ def test_validate_reports_everything_and_ends_with_2(file, capsys):
         main(["pipeline", "validate", str(file), "--config", "triger=once", "--config", "sinks.out.from=nowhere"]) == 2
     )
     said = capsys.readouterr().err.splitlines()
-    assert said[0].endswith("command.yaml:1: triger: nobody knows 'triger' here; did you mean 'trigger'?")
+    assert said[0].endswith("command.yaml:1: triger: 'triger' is not known here; did you mean 'trigger'?")
     assert said[1].endswith("command.yaml:8: sinks.out.from: there is no view 'nowhere'")
     assert said[2] == "barnabas: 2 things are wrong with the file"
 
@@ -97,6 +97,6 @@ def test_run_status_and_explain(broker, spark, file, capsys):
         assert main(["pipeline", "explain", str(file), *at]) == 0
     said = capsys.readouterr().out
     assert "topic lines: 2 partitions, at most 4 records" in said
-    assert "out: long to the topic out, exactly once, a transaction a task" in said
-    assert "counts: counted to the topic counts, exactly once, a transaction a batch (because the query has an" in said
+    assert "out: long to the topic out, exactly once, one transaction per task" in said
+    assert "counts: counted to the topic counts, exactly once, one transaction per batch (because the query" in said
     assert "Aggregate" in said

@@ -94,7 +94,7 @@ def test_a_pkcs12_store_of_keys_is_one_for_both():
         ({"sasl.jaas.config": 'Module required user_x="s3cret";'}, "no username and password"),
         (
             {"sasl.jaas.config": 'M required username="id" password="s3cret" tokenauth="true";'},
-            "cannot log in by one",
+            "cannot log in with one",
         ),
         ({"ssl.certificate.location": "/nowhere/c.pem"}, "ssl.certificate.location: the file /nowhere/c.pem cannot"),
     ],

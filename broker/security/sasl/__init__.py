@@ -1,1 +1,1 @@
-"""SASL: how clients say who they are, before anything else on their connection."""
+"""SASL: how clients authenticate, before anything else on their connection."""

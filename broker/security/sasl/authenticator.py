@@ -1,12 +1,11 @@
-"""The authentication of one connection: what it may send when, until everybody knows who it is.
+"""The authentication of one connection: what the client may send at which stage.
 
-    HANDSHAKE      ApiVersions or SaslHandshake
-    AUTHENTICATE   SaslAuthenticate, as often as the mechanism needs; after a SaslHandshake of version 0, bare messages
-    COMPLETE       everything else. With `connections.max.reauth.ms`, also SaslHandshake, which begins again
-    FAILED         nothing: the client is told after a while, and closed
+    HANDSHAKE      ApiVersions or SaslHandshake AUTHENTICATE   SaslAuthenticate, as often as the mechanism needs; after
+    a SaslHandshake of version 0, bare messages COMPLETE       everything else. With `connections.max.reauth.ms`, also
+    SaslHandshake, which starts again FAILED         nothing: the client is told after a while, and disconnected
 
-Until it is complete, a connection's frames come here instead of to the dispatcher. Afterwards nothing is asked any
-more, unless the session has an end.
+Until it is complete, a connection's frames come here instead of to the dispatcher. Afterwards nothing is checked any
+more, unless the session expires.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = struct.Struct(">h")
 _FIRST_VERSION_WITH_LIFETIME: Final = 1
-_NO_MECHANISM: Final = "none"  # where client and broker did not agree on one
+_NO_MECHANISM: Final = "none"  # if client and broker did not agree on one
 
 
 class State(Enum):
@@ -57,10 +56,10 @@ class Authenticator:
         self._is_bare = False  # whether messages come without a request around them
         self._known: Principal | None = None  # who it was before it authenticates again
         self._ends_at: float | None = None  # when the session is over
-        self.is_by_token = False  # whether a delegation token says who it is
+        self.is_by_token = False  # whether it authenticated with a delegation token
 
     def begin(self, connection: Connection) -> None:
-        """Let nothing but authentication through."""
+        """Accept nothing but authentication."""
         connection.take_frames(self.dispatch, self._sasl.largest_frame())
 
     @property
@@ -71,7 +70,7 @@ class Authenticator:
     # --- frames ---
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """A frame of a client that is not authenticated, or whose session has an end."""
+        """A frame from a client that is not authenticated, or whose session can expire."""
         if self._is_bare and self.state is State.AUTHENTICATE:
             self._bare_message(connection, frame)
             return
@@ -80,7 +79,7 @@ class Authenticator:
             if self._is_over() and key not in (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS):
                 raise ProtocolError("its session is over, and it did not authenticate again")
         elif key not in _ALLOWED[self.state]:
-            if self.state is not State.FAILED:  # which is counted already
+            if self.state is not State.FAILED:  # which has already been counted
                 self._count_failure(connection)
             raise ProtocolError(f"it sent {_name(key)} before it was authenticated")
         self._server.dispatcher.dispatch(connection, frame)
@@ -160,7 +159,7 @@ class Authenticator:
 
     @property
     def _reason(self) -> str:
-        return f"it failed to authenticate by {self._mechanism}"
+        return f"it failed to authenticate with {self._mechanism}"
 
     # --- the end ---
 
@@ -183,7 +182,7 @@ class Authenticator:
         answer: SaslHandshakeResponse | SaslAuthenticateResponse | None,
         reason: str,
     ) -> None:
-        """Tell the client after a while, so that nobody can try many passwords, and close."""
+        """Tell the client after a while, so that nobody can try many passwords, and disconnect it."""
         self.state = State.FAILED
         self._exchange = None
         connection = request.connection

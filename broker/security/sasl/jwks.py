@@ -22,12 +22,12 @@ log = structlog.get_logger()
 
 _SECONDS_TO_FETCH: Final = 10.0
 _LARGEST_SET: Final = 1024 * 1024
-# How soon an unknown key makes a URL be asked again: tokens with keys that do not exist must not become a flood.
+# How soon an unknown key may cause another fetch: tokens with keys that do not exist must not cause a flood.
 _SOONEST_MS: Final = 10_000
 
 
 def _keys(content: bytes) -> dict[str | None, Any]:
-    """The keys of a set by their ids. ValueError if it is none."""
+    """The keys of a set by their ids. ValueError if it is not a key set."""
     import jwt
 
     try:
@@ -55,7 +55,7 @@ class FileKeys:
             try:
                 self._keys = self._read()
             except (OSError, ValueError) as error:
-                log.error("keys cannot be read, those before stay", path=self._path, reason=_reason(error))
+                log.error("keys cannot be read; the previous ones stay in use", path=self._path, reason=_reason(error))
         return _found(self._keys, key_id)
 
     def _read(self) -> dict[str | None, Any]:
@@ -102,7 +102,7 @@ class UrlKeys:
         if error is None:
             self._keys = fetching.result()
         else:
-            log.error("keys cannot be fetched, those before stay", url=self._url, reason=_reason(error))
+            log.error("keys cannot be fetched; the previous ones stay in use", url=self._url, reason=_reason(error))
 
 
 def _fetched(url: str) -> dict[str | None, Any]:

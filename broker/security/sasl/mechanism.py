@@ -16,7 +16,7 @@ class Step(NamedTuple):
 
     answer: bytes
     principal: Principal | None = None  # set with the last one
-    expires_at_ms: int | None = None  # when what the client has shown is no longer valid
+    expires_at_ms: int | None = None  # when the client's credential expires
     by_token: bool = False  # whether that was a delegation token
 
 

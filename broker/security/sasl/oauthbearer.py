@@ -1,7 +1,7 @@
-"""SASL/OAUTHBEARER (RFC 7628): a client shows a token that somebody else has signed.
+"""SASL/OAUTHBEARER (RFC 7628): a client presents a token that another party has signed.
 
 Tokens are JWTs, checked as Kafka's OAuthBearerValidatorCallbackHandler does: signature, expiry, issuer, audience, scope
-and subject. For development there are unsigned ones, as Kafka's unsecured handler takes them; they must be asked for.
+and subject. For development there are unsigned tokens, as Kafka's unsecured handler accepts them; they must be enabled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from barnabas.broker.security.principal import USER, Principal
 from barnabas.broker.security.sasl.mechanism import AuthenticationFailed, Step
 
-# Only those with a public key: a broker knows nothing that could sign a token.
+# Only those with a public key: a broker must not know anything that could sign a token.
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _SEPARATOR: Final = "\x01"
 _BEARER: Final = "bearer "
@@ -27,7 +27,7 @@ class KeySource(Protocol):
 
 
 class Claims(NamedTuple):
-    """What a token says that counts."""
+    """The claims of a token that matter."""
 
     subject: str
     scope: frozenset[str]
@@ -39,7 +39,7 @@ class InvalidToken(Exception):
 
 
 class Validator:
-    """Checks tokens. Without `keys` it takes unsigned ones."""
+    """Checks tokens. Without `keys` it accepts unsigned ones."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class Validator:
         return frozenset(scope.split()) if isinstance(scope, str) else _texts(scope, self._scope_claim)
 
     def _signed_payload(self, token: str) -> dict[str, Any]:
-        """What a token says, once its signature is known to be right."""
+        """The claims of a token, once its signature has been verified."""
         import jwt
 
         try:
             header = jwt.get_unverified_header(token)
             if self._keys is None:
                 if header.get("alg") != "none" or not token.endswith("."):
-                    raise InvalidToken("it is signed, and this listener takes unsigned tokens")
+                    raise InvalidToken("it is signed, and this listener accepts only unsigned tokens")
                 unsigned: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
                 return unsigned
             if header.get("alg") not in ALGORITHMS:

@@ -1,4 +1,4 @@
-"""The SASL of a listener: which mechanisms it has, and what each of them knows."""
+"""The SASL of a listener: which mechanisms it has, and the credentials for each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Sasl:
         if unserved or not settings.sasl_enabled_mechanisms:
             raise SecurityError(
                 f"listener {self._listener}: sasl.enabled.mechanisms has {', '.join(unserved) or 'nothing'}, but "
-                f"Barnabas authenticates clients by {', '.join(SERVED)} only"
+                f"Barnabas supports only {', '.join(SERVED)}"
             )
         self.mechanisms = {name: self._mechanism(name) for name in settings.sasl_enabled_mechanisms}
 
@@ -74,7 +74,7 @@ class Sasl:
         return partial(Plain, parse_jaas(settings.sasl_jaas_config, setting).users)
 
     def _validator(self, settings: SecuritySettings, prefix: str) -> Validator:
-        """What checks tokens. Unsigned ones must be asked for: Kafka takes them where nothing is said."""
+        """What checks tokens. Unsigned ones must be enabled explicitly: Kafka accepts them by default."""
         handler = settings.sasl_server_callback_handler_class
         if handler != _UNSECURED and handler not in _VALIDATING:
             raise SecurityError(
@@ -114,7 +114,7 @@ class Sasl:
         return settings.sasl_server_max_receive_size
 
     def failure_delay(self) -> float:
-        """How many seconds a client waits to hear that it failed."""
+        """How many seconds a client waits before it is told that it failed."""
         return self._config.connection_failed_authentication_delay_ms / 1000
 
     def session_ms(self, mechanism: str) -> int:

@@ -1,4 +1,4 @@
-"""SASL/SCRAM: a client proves that it knows its password, without sending it; and so does the broker."""
+"""SASL/SCRAM: client and broker prove to each other that they know the password, without sending it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CredentialOf = Callable[[str, str], ScramCredential | None]
 
 
 class TokenLogin(NamedTuple):
-    """What is known of a delegation token, for a mechanism."""
+    """The credential of a delegation token, for a mechanism."""
 
     credential: ScramCredential
     owner: str
@@ -37,9 +37,9 @@ class TokenLogin(NamedTuple):
 
 
 TokenOf = Callable[[str, str], TokenLogin | None]
-"""What is known of the token with an id, for a mechanism."""
+"""The credential of the token with an id, for a mechanism."""
 
-# Users that do not exist have a salt of their own, too, and it is always the same: nobody learns who exists.
+# Unknown users also get a salt of their own, which is always the same, so that nobody can find out who exists.
 _SECRET: Final = os.urandom(32)
 _SALT_SIZE: Final = 24
 
@@ -117,7 +117,7 @@ def _made_up(user: str, mechanism: str) -> ScramCredential:
     return ScramCredential(salt, os.urandom(size), os.urandom(size), FEWEST_ITERATIONS)
 
 
-# --- credentials as Kafka keeps them ---
+# --- credentials as Kafka stores them ---
 
 
 def write_credential(credential: ScramCredential) -> str:

@@ -183,7 +183,7 @@ def _filled(struct: StructType, entry: Any) -> Any:
 
 
 def _identity(name: str, entry: Any) -> Any:
-    """What the request's entry has for a field by which a part of an answer is told from the others."""
+    """The value in the request's entry of a field that identifies a part of an answer."""
     if isinstance(entry, Message) and name != "member_id":
         return None
     if name in _PARTITION_FIELDS:

@@ -203,7 +203,7 @@ def error_named(name: str, value: Any) -> ErrorCode:
     else:
         raise FaultError(name, f"{value!r} is not one of Kafka's error codes, such as NOT_LEADER_OR_FOLLOWER")
     if error == ErrorCode.NONE:
-        raise FaultError(name, "NONE is no error")
+        raise FaultError(name, "NONE is not an error")
     return error
 
 

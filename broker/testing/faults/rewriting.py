@@ -1,4 +1,4 @@
-"""Real answers with something wrong in them: those of Fetch and Metadata, which cannot be made up.
+"""Real answers with something wrong in them: those of Fetch and Metadata, which cannot be built from nothing.
 
 An answer to Fetch belongs to a session, and one to Metadata must still list the brokers. Changes are made to copies,
 because handlers may keep parts of their answers.
@@ -19,7 +19,7 @@ from barnabas.protocol.records.batch import BATCH_LENGTH_POSITION, HEADER_SIZE, 
 from barnabas.protocol.schema import Records
 from barnabas.storage.segment import FileSlice
 
-# Errors of partitions that are without a leader.
+# Errors of partitions that have no leader.
 _LEADERLESS: Final = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)
 
 

@@ -1,4 +1,4 @@
-"""Faults from a file: a list of them in YAML (or JSON, which YAML takes too), with the same names as everywhere.
+"""Faults from a file: a list of them in YAML (or JSON, which is also YAML), with the same names as everywhere.
 
     - api: Produce
       topic: orders

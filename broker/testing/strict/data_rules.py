@@ -122,7 +122,7 @@ class FetchSessionMisused(Rule):
     def request(self, seen: Seen, memory: Memory) -> str | None:
         message = seen.message
         if isinstance(message, FetchRequest) and message.session_id == 0 and message.session_epoch > 0:
-            return f"epoch {message.session_epoch} of no session"
+            return f"epoch {message.session_epoch} without a session"
         return None
 
     def answer(self, seen: Seen, memory: Memory, answer: Message | None) -> str | None:

@@ -30,7 +30,7 @@ class Seen:
         self.exchange = exchange
         self.broker = broker
         self.now = now  # when it arrived; then, when it is answered
-        self.facts: dict[str, Any] = {}  # what a rule, by its name, keeps of the request for the answer
+        self.facts: dict[str, Any] = {}  # what a rule, by its name, remembers about the request until the answer
 
     @property
     def key(self) -> ApiKey:
@@ -54,7 +54,7 @@ class Seen:
 class Rule:
     """A complaint is a sentence that says what the client did, or None.
 
-    `memory` is what the rule remembers of the connection. Records in a request are gone when it is answered.
+    `memory` is what the rule remembers about the connection. Records in a request are gone when it is answered.
     """
 
     name: ClassVar[str]

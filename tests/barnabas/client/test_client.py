@@ -45,7 +45,7 @@ def coordinator_found(broker, *errors):
     broker.answers[ApiKey.FIND_COORDINATOR] = answer
 
 
-def test_the_first_broker_that_answers_will_do(nobody):
+def test_the_first_broker_that_answers_is_used(nobody):
     with ScriptedBroker() as broker, client_of(broker, nobody()) as client:
         assert client.brokers() == {0: Address("127.0.0.1", broker.port)}
 
@@ -56,7 +56,7 @@ def test_if_none_answers_all_are_named(nobody):
         Client([first, second]).any_broker()
 
 
-def test_topics_are_sorted_and_one_that_is_not_there_is_an_error():
+def test_topics_are_sorted_and_a_missing_one_is_an_error():
     with ScriptedBroker() as broker, client_of(broker) as client:
         broker.partitions = {"b": 1, "a": 2}
         assert [topic.name for topic in client.topics(None)] == ["a", "b"]
@@ -95,7 +95,7 @@ def test_partitions_that_exist():
         assert client.existing([]) == []
 
 
-def test_a_coordinator_that_is_not_there_yet_is_waited_for():
+def test_a_coordinator_that_is_not_available_yet_is_waited_for():
     with ScriptedBroker() as broker, client_of(broker) as client:
         coordinator_found(broker, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         assert client.coordinator_of("g") == 0
@@ -117,7 +117,7 @@ def test_an_authorization_error_is_not_retried():
         assert len(broker.requests(ApiKey.FIND_COORDINATOR)) == 1
 
 
-def test_what_does_not_pass_in_time_is_an_error():
+def test_an_error_that_persists_until_the_timeout_is_raised():
     with ScriptedBroker() as broker, client_of(broker) as client:
         broker.answers[ApiKey.FIND_COORDINATOR] = lambda request: FindCoordinatorResponse(
             coordinators=[Coordinator(key="g", node_id=-1, host="", port=-1, error_code=15)]
@@ -126,7 +126,7 @@ def test_what_does_not_pass_in_time_is_an_error():
             client.coordinator_of("g")
 
 
-def test_a_connection_lost_on_the_way_is_made_again():
+def test_a_lost_connection_is_opened_again():
     with ScriptedBroker() as broker, client_of(broker) as client:
         coordinator_found(broker, None)
         client.metadata([])
@@ -140,7 +140,7 @@ def test_a_broker_that_never_answered_is_not_waited_for():
             client.coordinator_of("g")
 
 
-def test_a_connection_has_its_purpose():
+def test_each_purpose_has_a_connection_of_its_own():
     with ScriptedBroker() as broker, client_of(broker) as client:
         assert client.broker(0) is client.broker(0)
         assert client.broker(0, "fetch") is not client.broker(0)

@@ -63,7 +63,7 @@ def test_an_older_broker_is_asked_again_in_a_version_that_it_knows():
         connection.close()
 
 
-def test_a_newer_broker_is_spoken_to_as_far_as_we_know():
+def test_a_newer_broker_is_asked_in_the_newest_version_known_here():
     with ScriptedBroker(versions={ApiKey.METADATA: (0, 99)}) as broker:
         connection = connect(broker)
         assert connection.version(ApiKey.METADATA) == MetadataRequest.versions.highest
@@ -167,6 +167,6 @@ def test_what_is_not_an_address_is_refused(text):
         parse_address(text)
 
 
-def test_an_ipv6_address_without_brackets_is_refused_since_its_port_cannot_be_told():
+def test_an_ipv6_address_without_brackets_is_refused_because_its_port_is_ambiguous():
     with pytest.raises(ValueError, match="in brackets"):
         parse_address("::1:9092")

@@ -2,7 +2,7 @@ from barnabas.client.errors import BrokerError, name_of
 from barnabas.protocol.errors import ErrorCode
 
 
-def test_kafkas_name_is_always_there_and_a_sentence_if_there_is_one():
+def test_an_error_has_kafkas_name_and_a_sentence_if_there_is_one():
     assert str(BrokerError(ErrorCode.INVALID_CONFIG, "topic 't'", "No such thing.")) == (
         "topic 't': No such thing (INVALID_CONFIG)"
     )
@@ -12,6 +12,6 @@ def test_kafkas_name_is_always_there_and_a_sentence_if_there_is_one():
     assert str(BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "x")) == "x: CLUSTER_AUTHORIZATION_FAILED"
 
 
-def test_a_code_of_a_later_kafka_keeps_its_number():
+def test_an_unknown_code_is_shown_as_a_number():
     assert name_of(999) == "error 999"
     assert not BrokerError(999, "x").retriable

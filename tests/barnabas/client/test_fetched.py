@@ -37,7 +37,7 @@ def test_all_records_and_the_offset_after_them():
     assert read(batch(5, b"a", b"b"), batch(7, b"c"), position=5) == ([b"a", b"b", b"c"], 8)
 
 
-def test_nothing_is_nothing():
+def test_an_empty_answer_has_no_records():
     assert read(position=3) == ([], 3)
 
 
@@ -56,7 +56,7 @@ def test_a_last_batch_that_is_cut_off_is_left_for_the_next_time():
         assert read(batch(0, b"a"), batch(1, b"bcdef")[:-missing]) == ([b"a"], 1)
 
 
-def test_a_first_batch_that_is_cut_off_would_never_come():
+def test_a_first_batch_that_is_cut_off_is_an_error():
     with pytest.raises(ClientError, match="an incomplete batch at offset 4"):
         read(batch(4, b"a")[:-1], position=4)
 
@@ -105,7 +105,7 @@ def test_the_same_producer_can_abort_twice():
     assert values == [b"kept"]
 
 
-def test_a_transaction_that_began_before_what_was_asked_for():
+def test_a_transaction_that_started_before_the_fetched_range():
     assert read(transactional(5, A, b"x"), end(6, A, ControlType.ABORT), position=5, aborted=[(A, 0)]) == ([], 7)
 
 

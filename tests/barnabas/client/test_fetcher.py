@@ -85,7 +85,7 @@ def numbers(begin, end):
     return [b"%d" % number for number in range(begin, end)]
 
 
-def test_one_answer_after_the_other(fetcher_of):
+def test_records_are_read_answer_by_answer(fetcher_of):
     fetcher, warnings = fetcher_of(Topic())
     assert read_to(6, fetcher) == numbers(0, 6)
     assert warnings == []
@@ -178,7 +178,7 @@ def test_a_leader_that_cannot_be_reached_is_given_up(clock):
         assert 20 < clock.now - begun < 21
 
 
-def test_a_failure_that_passes_does_not_count_towards_the_next(fetcher_of, clock):
+def test_a_temporary_failure_does_not_count_towards_the_next(fetcher_of, clock):
     topic = Topic(None, ErrorCode.NONE, None, ErrorCode.NONE)
     fetcher, _ = fetcher_of(topic)
     for _ in range(2):

@@ -109,7 +109,7 @@ def subscription(topics, version=0):
     return with_version(ConsumerProtocolSubscription(topics=topics), version)
 
 
-def test_it_gets_an_id_joins_leads_and_shares_out(member_of):
+def test_it_gets_an_id_joins_leads_and_assigns(member_of):
     broker = Coordinating()
     member = member_of(broker)
     assert member.join() == [T0, T1]
@@ -172,7 +172,7 @@ def test_a_member_looks_for_its_coordinator_again_when_it_has_moved(member_of, c
     assert len(broker.requests(ApiKey.FIND_COORDINATOR)) == 2
 
 
-def test_a_group_that_shares_out_in_another_way(member_of):
+def test_a_group_with_another_assignor(member_of):
     broker = Coordinating(join=[ErrorCode.NONE, ErrorCode.INCONSISTENT_GROUP_PROTOCOL])
     with pytest.raises(BrokerError, match=r"range assignor \(INCONSISTENT_GROUP_PROTOCOL\)"):
         member_of(broker).join()
@@ -181,7 +181,7 @@ def test_a_group_that_shares_out_in_another_way(member_of):
 @pytest.mark.parametrize(
     "error", [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID]
 )
-def test_a_heartbeat_tells_that_the_group_has_moved_on(member_of, clock, error):
+def test_a_heartbeat_says_that_the_group_has_moved_on(member_of, clock, error):
     member = member_of(Coordinating(heartbeat=[ErrorCode.NONE, error]))
     member.join()
     clock.now += HEARTBEAT_INTERVAL

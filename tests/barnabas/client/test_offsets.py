@@ -10,5 +10,5 @@ def test_each_topic_is_named_once():
     assert by_topic([]) == []
 
 
-def test_no_request_is_sent_for_no_partitions():
+def test_without_partitions_no_request_is_sent():
     assert list_offsets(None, {}) == {}

@@ -109,7 +109,7 @@ def test_everything_arrives_in_order(produce):
 @pytest.mark.parametrize(
     "outcome", ["lost", "unheard", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
 )
-def test_what_fails_for_now_is_sent_again_and_arrives_once(produce, outcome):
+def test_a_batch_with_a_transient_error_is_sent_again_and_arrives_once(produce, outcome):
     log = Log(ErrorCode.NONE, outcome, ErrorCode.NONE, outcome)
     producer = produce(log)
     for begin in range(0, 100, 10):
@@ -119,7 +119,7 @@ def test_what_fails_for_now_is_sent_again_and_arrives_once(produce, outcome):
     assert producer.acknowledged == 100
 
 
-def test_what_fails_for_good_is_an_error(produce):
+def test_a_permanent_failure_is_an_error(produce):
     producer = produce(Log(ErrorCode.MESSAGE_TOO_LARGE))
     producer.send(Records([b"x"]))
     with pytest.raises(BrokerError, match=r"partition t-0: .*max\.message\.bytes \(MESSAGE_TOO_LARGE\)"):
@@ -127,7 +127,7 @@ def test_what_fails_for_good_is_an_error(produce):
     assert producer.acknowledged == 0
 
 
-def test_what_does_not_get_better_in_time_is_an_error(produce):
+def test_a_failure_that_persists_until_the_timeout_is_an_error(produce):
     producer = produce(Log(*[ErrorCode.NOT_ENOUGH_REPLICAS] * 10_000))
     producer.send(Records([b"x"]))
     with pytest.raises(BrokerError, match="NOT_ENOUGH_REPLICAS"):
@@ -173,12 +173,12 @@ def test_a_partition_that_is_named(produce):
     assert log.values == {2: [b"1", b"2"]}
 
 
-def test_a_partition_that_is_not_there(produce):
+def test_a_partition_that_does_not_exist(produce):
     with pytest.raises(BrokerError, match="topic 't' has 3 partitions; partition 3"):
         produce(Log(), partitions=3, partition=3)
 
 
-def test_what_is_too_much_for_one_batch_becomes_several(produce):
+def test_records_that_do_not_fit_into_one_batch_become_several(produce):
     log = Log()
     producer = produce(log, batch_bytes=1000)
     producer.send(Records([b"x" * 90] * 50 + [b"y" * 5000]))

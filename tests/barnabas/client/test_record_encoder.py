@@ -22,7 +22,7 @@ def test_the_same_bytes_as_the_codec(records, headers):
     assert encode_alike(keys, values, encode_headers(headers)) == slow
 
 
-def test_records_that_say_nothing_of_their_own_are_encoded_alike():
+def test_records_without_headers_of_their_own_are_encoded_alike():
     fast = encode(Records([b"a", b"b"]), [("h", b"1")], 1000)
     slow = encode(Records([b"a", b"b"], [None, None], [[], []], [None, None]), [("h", b"1")], 1000)
     assert fast == slow

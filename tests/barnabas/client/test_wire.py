@@ -75,7 +75,7 @@ def test_a_size_that_cannot_be_right(ends):
         wire.receive()
 
 
-def test_a_frame_has_to_be_there_in_time_as_a_whole(ends):
+def test_a_whole_frame_has_to_arrive_in_time(ends):
     wire, broker = ends
     broker.sendall(b"\0\0\0\x09abc")
     with pytest.raises(TimeoutError, match="3 of 9 bytes"):

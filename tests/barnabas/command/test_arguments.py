@@ -73,7 +73,7 @@ def test_the_broker_may_be_named_anywhere(config, arguments):
     assert found(*arguments) == ([Address("x", 9092)], 30.0)
 
 
-def test_without_anything_it_is_here(config):
+def test_by_default_the_broker_is_on_this_machine(config):
     assert found("topics", "list") == ([Address("127.0.0.1", 9092)], 30.0)
 
 

@@ -34,7 +34,7 @@ def test_a_command_without_an_action_says_which_there_are(command, capsys):
 
 
 @pytest.mark.parametrize("arguments", [["-b", "x", "check", "."], ["--profile", "x", "serve"]])
-def test_where_a_broker_is_does_not_matter_to_commands_that_use_none(arguments, capsys):
+def test_commands_that_use_no_broker_refuse_its_address(arguments, capsys):
     assert main(arguments) == 2
     assert f"barnabas {arguments[2]} does not connect to a broker" in capsys.readouterr().err
 

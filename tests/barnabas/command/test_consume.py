@@ -35,7 +35,7 @@ def test_the_help_says_where_it_begins_and_ends(capsys):
     with pytest.raises(SystemExit):
         main(["consume", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "Reading begins at the end and goes on until Ctrl-C" in said
+    assert "Reading starts at the end and continues until Ctrl-C" in said
     assert "With -e it stops" in said
 
 

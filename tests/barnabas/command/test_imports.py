@@ -16,14 +16,14 @@ def imported_by(module):
 @pytest.mark.parametrize(
     "command", ["topics", "groups", "configs", "users", "acls", "cluster", "produce", "consume", "conformance"]
 )
-def test_a_client_has_nothing_of_a_broker(command):
+def test_a_client_imports_nothing_of_a_broker(command):
     modules = imported_by(f"barnabas.command.{command}")
     assert not [name for name in modules if name.startswith("barnabas.storage")]
     assert not [name for name in modules if name.startswith("barnabas.broker")]
 
 
 @pytest.mark.parametrize("module", ["barnabas.command", "barnabas.command.serve"])
-def test_a_broker_has_nothing_of_a_client(module):
+def test_a_broker_imports_nothing_of_a_client(module):
     assert not [name for name in imported_by(module) if name.startswith("barnabas.client")]
 
 
@@ -43,7 +43,7 @@ def test_a_broker_starts_without_rich_which_others_may_still_import():
     assert "rich" not in modules
 
 
-def test_a_broker_without_a_console_has_nothing_of_it():
+def test_a_broker_without_a_console_does_not_import_it():
     modules = imported_by("barnabas.command.serve")
     assert not [
         name for name in modules if name.startswith(("aiohttp", "prometheus_client", "barnabas.broker.console"))

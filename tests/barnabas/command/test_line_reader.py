@@ -31,7 +31,7 @@ def test_lines_are_the_same_however_they_are_read(tmp_path, chunk):
     assert lines_of(tmp_path, b"one\n\nthree\r\n four", chunk) == [b"one", b"", b"three\r", b" four"]
 
 
-def test_a_last_line_end_begins_no_record(tmp_path):
+def test_a_final_newline_does_not_start_another_record(tmp_path):
     assert lines_of(tmp_path, b"one\n", 100) == [b"one"]
     assert lines_of(tmp_path, b"\n", 100) == [b""]
     assert lines_of(tmp_path, b"", 100) == []
@@ -64,7 +64,7 @@ def test_what_is_written_together_is_read_together(pipe):
     thread.join()
 
 
-def test_a_line_without_end_is_given_up(tmp_path, monkeypatch):
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(line_reader, "_LONGEST_LINE", 10)
     with pytest.raises(InputError, match="more than 10 bytes"):
         lines_of(tmp_path, b"x" * 100, 4)

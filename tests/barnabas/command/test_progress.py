@@ -18,7 +18,7 @@ def test_where_it_is_not_known_there_are_counts():
     assert line(records=1_234_567, size=0, total=None, seconds=1) == "1,234,567 records, 0.0 MB, 1,234,567 records/s"
 
 
-def test_a_file_that_grew_is_not_more_than_done():
+def test_a_file_that_grew_does_not_exceed_100_percent():
     assert "100%" in line(records=1, size=11, total=10, seconds=1)
 
 

@@ -21,7 +21,7 @@ def test_text_is_not_touched_whatever_its_encoding():
     assert parse("text")(PARTITION, [Record(0, 0, None, b"\xff\x00", ())]) == b"\xff\x00\n"
 
 
-def test_json_has_everything_in_one_line_a_record():
+def test_json_has_everything_in_one_line_per_record():
     first, second = map(json.loads, parse("json")(PARTITION, [FIRST, TOMBSTONE]).splitlines())
     assert first == {
         "topic": "orders",

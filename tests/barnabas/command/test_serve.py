@@ -62,7 +62,7 @@ def test_a_console_without_host_and_port_is_refused(address, capsys):
     assert f"argument --console: '{address}' is not of the form HOST:PORT" in capsys.readouterr().err
 
 
-def test_a_listener_whose_name_says_nothing_is_refused(refused):
+def test_a_listener_with_an_unknown_name_is_refused(refused):
     assert "listener.security.protocol.map" in refused("--listen", "OUTSIDE://localhost:9092")
 
 
@@ -78,7 +78,7 @@ def test_a_file_after_a_settings_option_is_an_error_that_says_where_it_belongs(c
 
 
 @pytest.mark.parametrize("count", ["0", "33", "-1", "three", ""])
-def test_a_number_of_brokers_that_is_none_is_refused(count, capsys):
+def test_an_invalid_number_of_brokers_is_refused(count, capsys):
     with pytest.raises(SystemExit) as exit:
         main(["serve", f"--brokers={count}"])
     assert exit.value.code == 2
@@ -86,7 +86,7 @@ def test_a_number_of_brokers_that_is_none_is_refused(count, capsys):
 
 
 @pytest.mark.parametrize("address", ["localhost:9092,", "localhost:9092,kafka", "localhost:,9092"])
-def test_each_of_several_ports_must_be_one(address, capsys):
+def test_each_of_several_ports_must_be_valid(address, capsys):
     with pytest.raises(SystemExit):
         main(["serve", "--brokers", "2", "--listen", address])
     assert f"argument --listen: '{address}' is not of the form HOST:PORT" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from barnabas.command.table import as_json, render
 COLUMNS = {"name": "NAME", "count": "COUNT", "left": "LEFT"}
 
 
-def test_columns_are_as_wide_as_they_need_and_lines_have_no_tail():
+def test_columns_are_as_wide_as_needed_and_lines_have_no_trailing_blanks():
     rows = [{"name": "a", "count": 10, "left": "x"}, {"name": "longer", "count": 7, "left": "y"}]
     assert render(COLUMNS, rows).splitlines() == [
         "NAME    COUNT  LEFT",
@@ -35,7 +35,7 @@ def test_json_has_the_same_rows_as_they_are():
     assert "ä" in as_json(rows)
 
 
-def test_what_a_client_chose_does_not_steer_the_terminal():
+def test_names_chosen_by_clients_do_not_control_the_terminal():
     rows = [{"name": "\x1b[2J", "count": ["\x9b"], "left": {"\n": 1}}]
     assert render(COLUMNS, rows).splitlines()[1].split() == [r"\x1b[2J", r"\x9b", r"\x0a:1"]
     assert not {"\x1b", "\x9b"} & set(as_json(rows))

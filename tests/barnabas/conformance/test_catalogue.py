@@ -24,7 +24,7 @@ def test_every_check_has_a_name_of_its_own_in_its_room():
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_every_check_says_its_rule_what_it_stands_on_and_what_it_needs(check):
+def test_every_check_has_a_rule_a_basis_and_its_needs(check):
     assert re.fullmatch(r".{15,}[.)]", check.rule)
     assert re.match(r"KIP-\d+|Protocol guide: |Implementation: |Documentation: ", check.stands_on)
     assert check.needs

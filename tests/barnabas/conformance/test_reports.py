@@ -58,7 +58,7 @@ class Page(HTMLParser):
             self.order.append(data.strip())
 
 
-def test_the_page_stands_for_itself_with_failures_first(results):
+def test_the_page_is_self_contained_with_failures_first(results):
     text = as_html(results, ADDRESS)
     page = Page()
     page.feed(text)

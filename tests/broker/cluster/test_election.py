@@ -70,7 +70,7 @@ def says(brokers: Brokers) -> tuple[int, int]:
     return controller, znodes.read_controller_epoch(brokers.tree.get(znodes.CONTROLLER_EPOCH))
 
 
-async def test_there_is_one_and_the_tree_says_who(brokers: Brokers) -> None:
+async def test_there_is_one_controller_and_the_tree_names_it(brokers: Brokers) -> None:
     assert brokers.controllers == [1]
     assert says(brokers) == (1, 1)
     node = brokers.tree.get(znodes.CONTROLLER)
@@ -110,7 +110,7 @@ async def test_one_that_seems_to_have_died_is_replaced_once(brokers: Brokers) ->
         await former._writes.write([Delete("/admin/delete_topics")])
 
 
-async def test_whoever_was_elected_meanwhile_is_not_replaced(brokers: Brokers) -> None:
+async def test_a_controller_that_was_elected_meanwhile_is_not_replaced(brokers: Brokers) -> None:
     await brokers.members[1].stop()
     await brokers.settle()
     before = says(brokers)
@@ -121,7 +121,7 @@ async def test_whoever_was_elected_meanwhile_is_not_replaced(brokers: Brokers) -
 
 
 @pytest.mark.parametrize("lost", ["lose_answer_to", "lose_change_to"])
-async def test_one_that_replaces_another_and_gets_no_answer_looks_what_happened(brokers: Brokers, lost: str) -> None:
+async def test_one_that_replaces_another_and_gets_no_answer_checks_what_happened(brokers: Brokers, lost: str) -> None:
     setattr(brokers.members[3].session, lost, znodes.CONTROLLER)
     brokers.members[3].election.replace(1)
     await brokers.settle()
@@ -131,7 +131,7 @@ async def test_one_that_replaces_another_and_gets_no_answer_looks_what_happened(
     assert brokers.controllers == [3 if happened else 1]
 
 
-async def test_one_that_is_deposed_before_its_term_begins_has_not_failed(
+async def test_one_that_is_deposed_before_its_term_starts_has_not_failed(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, deposed = Term.begin, []
@@ -204,7 +204,7 @@ async def test_a_deposed_controller_cannot_write(brokers: Brokers) -> None:
     assert len(brokers.controllers) == 1
 
 
-async def test_an_order_of_a_deposed_controller_is_refused_and_tells_it(brokers: Brokers) -> None:
+async def test_an_order_of_a_deposed_controller_is_refused_and_ends_its_term(brokers: Brokers) -> None:
     """KAFKA-4229: two believe; brokers listen to the newer one, and the older one finds out."""
     former = term_of(brokers, 1)
     brokers.members[1].session.deaf = True
@@ -237,7 +237,7 @@ async def test_a_session_that_expires_unheard(brokers: Brokers) -> None:
     assert brokers.scripted[1].controller == says(brokers)
 
 
-async def test_nothing_is_given_up_while_the_registry_is_out_of_reach(brokers: Brokers) -> None:
+async def test_a_controller_keeps_its_term_while_the_registry_is_out_of_reach(brokers: Brokers) -> None:
     term = brokers.term
     session = brokers.members[1].session
     session.cut_off()
@@ -251,7 +251,7 @@ async def test_nothing_is_given_up_while_the_registry_is_out_of_reach(brokers: B
     assert brokers.scripted[2].live_brokers == [1, 2]
 
 
-async def test_elections_that_had_to_wait_for_the_registry_are_made_up_for(brokers: Brokers) -> None:
+async def test_elections_that_had_to_wait_for_the_registry_are_held_later(brokers: Brokers) -> None:
     await brokers.term.create_topics([NewTopic("t", assignments=[(0, (3, 2))])])
     session = brokers.members[1].session
     session.lose_change_to = znodes.state_path("t", 0)
@@ -264,7 +264,7 @@ async def test_elections_that_had_to_wait_for_the_registry_are_made_up_for(broke
 
 
 @pytest.mark.parametrize("happened", [True, False])
-async def test_an_election_whose_answer_got_lost(happened: bool) -> None:
+async def test_an_election_whose_answer_was_lost(happened: bool) -> None:
     brokers = Brokers(1, session_type=FaultySession)
     member = brokers.members[1]
     await member.membership.open("a-new-cluster-of-22-ch")
@@ -289,7 +289,7 @@ async def test_an_election_whose_answer_got_lost(happened: bool) -> None:
     await member.stop()
 
 
-async def test_a_term_that_cannot_begin_is_not_held_on_to(brokers: Brokers) -> None:
+async def test_a_broker_whose_term_cannot_start_resigns(brokers: Brokers) -> None:
     """KAFKA-13407: an elected controller that never begins keeps the others from being elected."""
 
     async def fail(*arguments: object) -> Term:

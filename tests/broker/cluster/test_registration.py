@@ -105,7 +105,7 @@ async def test_another_broker_with_the_same_id_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("happens", [True, False])
-async def test_a_registration_whose_answer_got_lost(happens: bool) -> None:
+async def test_a_registration_whose_answer_was_lost(happens: bool) -> None:
     registry, clock = await tree(), ManualClock()
     session = LosesAnswers(registry)
     session.happens = happens

@@ -54,13 +54,13 @@ def led(brokers: Brokers, topic: str = "t") -> tuple[int, int, tuple[int, ...]]:
     return partition.leader_id, partition.leader_epoch, partition.isr_nodes
 
 
-async def test_the_first_broker_is_the_controller_and_everybody_is_told_of_everybody(brokers: Brokers) -> None:
+async def test_the_first_broker_is_the_controller_and_every_broker_knows_all(brokers: Brokers) -> None:
     assert brokers.controllers == [1]
     assert [scripted.live_brokers for scripted in brokers.scripted.values()] == [[1, 2, 3]] * 3
     assert {scripted.controller for scripted in brokers.scripted.values()} == {(1, 1)}
 
 
-async def test_a_new_topic_is_ordered_before_it_is_told(brokers: Brokers) -> None:
+async def test_a_new_topic_is_ordered_before_it_is_in_the_metadata(brokers: Brokers) -> None:
     for scripted in brokers.scripted.values():
         scripted.orders.clear()
     await create(brokers, replicas=(2, 3))
@@ -73,7 +73,7 @@ async def test_a_new_topic_is_ordered_before_it_is_told(brokers: Brokers) -> Non
     assert brokers.scripted[3].replicas["t", 0].is_new
 
 
-async def test_creation_waits_for_the_leaders_and_not_for_longer_than_the_request(brokers: Brokers) -> None:
+async def test_creation_waits_for_the_leaders_but_not_longer_than_the_request(brokers: Brokers) -> None:
     brokers.scripted[2].reachable = False
     creating = asyncio.create_task(
         brokers.term.create_topics([NewTopic("t", assignments=[(0, (2, 3))])], timeout_ms=5000)
@@ -91,7 +91,7 @@ async def test_creation_waits_for_the_leaders_and_not_for_longer_than_the_reques
     assert followed.error_code is ErrorCode.NONE
 
 
-async def test_a_topic_whose_log_cannot_be_made_does_not_stay(brokers: Brokers) -> None:
+async def test_a_topic_whose_log_cannot_be_created_does_not_stay(brokers: Brokers) -> None:
     brokers.scripted[2].broken_disk = True
     results = await brokers.term.create_topics(
         [NewTopic("t", assignments=[(0, (1,)), (1, (2,))]), NewTopic("u", assignments=[(0, (3,))])]
@@ -102,7 +102,7 @@ async def test_a_topic_whose_log_cannot_be_made_does_not_stay(brokers: Brokers) 
     assert ("t", 0) not in brokers.scripted[1].replicas
 
 
-async def test_a_topic_stays_where_others_can_lead_what_one_cannot_make(brokers: Brokers) -> None:
+async def test_a_topic_stays_if_other_replicas_can_lead_its_partitions(brokers: Brokers) -> None:
     """It may be in use already: a transaction whose coordinator's topic is deleted would never end."""
     brokers.scripted[2].broken_disk = True
     (result,) = await brokers.term.create_topics([NewTopic("t", assignments=[(0, (1, 2, 3)), (1, (2, 3, 1))])])
@@ -111,7 +111,7 @@ async def test_a_topic_stays_where_others_can_lead_what_one_cannot_make(brokers:
     assert brokers.partition("t", 1).leader_id == 3
 
 
-async def test_partitions_that_cannot_be_made_stay(brokers: Brokers) -> None:
+async def test_partitions_that_cannot_be_created_stay(brokers: Brokers) -> None:
     await create(brokers, replicas=(1,))
     brokers.scripted[2].broken_disk = True
     (result,) = await brokers.term.create_partitions([NewPartitions("t", 2, [[2]])])
@@ -124,7 +124,7 @@ async def note_disk(brokers: Brokers, broker_id: int) -> None:
     await brokers.settle()
 
 
-async def test_a_broker_whose_disk_fails_leads_nothing_that_others_can_lead(brokers: Brokers) -> None:
+async def test_a_broker_whose_disk_fails_hands_over_its_leaderships(brokers: Brokers) -> None:
     await create(brokers, replicas=(2, 3, 1))
     await create(brokers, "alone", replicas=(2,))
     brokers.scripted[2].broken_disk = True
@@ -264,7 +264,7 @@ async def test_a_new_controller_takes_over(brokers: Brokers) -> None:
     brokers.agreed()
 
 
-async def test_a_change_of_the_isr_is_told_and_not_ordered(brokers: Brokers) -> None:
+async def test_a_change_of_the_isr_updates_metadata_without_an_order(brokers: Brokers) -> None:
     await create(brokers)
     brokers.scripted[1].orders.clear()
     await set_isr(brokers, (1, 3))
@@ -272,7 +272,7 @@ async def test_a_change_of_the_isr_is_told_and_not_ordered(brokers: Brokers) -> 
     brokers.agreed()
 
 
-async def test_an_isr_for_somebody_else(brokers: Brokers) -> None:
+async def test_an_isr_asked_for_by_a_broker_that_does_not_lead(brokers: Brokers) -> None:
     await create(brokers)
     wanted = WantedIsr(brokers.term.cluster.topics["t"].topic_id, 0, 0, 0, [(1, -1)])
     code, _ = await brokers.term.alter_partitions(1, brokers.members[1].membership.broker_epoch - 1, [wanted])
@@ -359,7 +359,7 @@ async def test_a_broker_that_seems_to_have_died_hands_over(brokers: Brokers) -> 
     await set_isr(brokers, (3, 2), "led")
 
 
-async def test_a_suspicion_of_a_former_life_means_nothing(brokers: Brokers) -> None:
+async def test_a_suspicion_of_a_former_registration_is_ignored(brokers: Brokers) -> None:
     await create(brokers, "t", replicas=(2, 3))
     (controller,) = brokers.controllers
     brokers.members[controller].suspects[2] = brokers.members[2].membership.broker_epoch - 1
@@ -368,13 +368,13 @@ async def test_a_suspicion_of_a_former_life_means_nothing(brokers: Brokers) -> N
     assert led(brokers) == (2, 0, (2, 3))
 
 
-async def test_a_shutdown_of_somebody_who_is_not_there(brokers: Brokers) -> None:
+async def test_a_shutdown_of_an_unknown_broker(brokers: Brokers) -> None:
     assert await brokers.term.controlled_shutdown(7) == (ErrorCode.BROKER_NOT_AVAILABLE, ())
     stale = brokers.members[2].membership.broker_epoch - 1
     assert await brokers.term.controlled_shutdown(2, stale) == (ErrorCode.STALE_BROKER_EPOCH, ())
 
 
-async def test_no_producer_id_is_given_twice(brokers: Brokers) -> None:
+async def test_no_producer_id_is_allocated_twice(brokers: Brokers) -> None:
     epochs = {each: member.membership.broker_epoch for each, member in brokers.members.items()}
     blocks = await asyncio.gather(*(brokers.term.allocate_producer_ids(each, epochs[each]) for each in (1, 2, 3, 2)))
     assert {block.error_code for block in blocks} == {ErrorCode.NONE}
@@ -511,7 +511,7 @@ async def test_a_partition_moves(brokers: Brokers) -> None:
     assert ("t", 0) not in brokers.scripted[1].replicas
 
 
-async def test_a_move_goes_on_under_a_new_controller(brokers: Brokers) -> None:
+async def test_a_move_continues_under_a_new_controller(brokers: Brokers) -> None:
     """KAFKA-3978."""
     await create(brokers, replicas=(1, 2))
     await brokers.term.alter_partition_reassignments([Reassignment("t", 0, (3, 2))])
@@ -541,7 +541,7 @@ async def test_a_move_that_was_done_when_its_controller_died_is_finished(brokers
     brokers.agreed()
 
 
-async def test_a_move_is_called_off(brokers: Brokers) -> None:
+async def test_a_move_is_cancelled(brokers: Brokers) -> None:
     await create(brokers, replicas=(1, 2))
     await brokers.term.alter_partition_reassignments([Reassignment("t", 0, (3,))])
     await brokers.settle()

@@ -105,7 +105,7 @@ async def test_the_controller_watches_all_and_the_others_watch_the_controller(sc
     assert sorted(scene.hosts.opened) == [2, 3, 4]
 
 
-async def test_who_dies_is_suspected_after_the_second_refusal(scene: Scene) -> None:
+async def test_a_broker_that_dies_is_suspected_after_the_second_refusal(scene: Scene) -> None:
     await watching(scene, ME)
     scene.hosts.dies(2)
     await scene.settle()
@@ -117,7 +117,7 @@ async def test_who_dies_is_suspected_after_the_second_refusal(scene: Scene) -> N
     assert scene.told == [2]
 
 
-async def test_who_is_reached_again_is_not_suspected_any_more(scene: Scene) -> None:
+async def test_a_broker_that_is_reached_again_is_no_longer_suspected(scene: Scene) -> None:
     await watching(scene, ME)
     scene.hosts.dies(2)
     await scene.pass_time(0.1)
@@ -128,7 +128,7 @@ async def test_who_is_reached_again_is_not_suspected_any_more(scene: Scene) -> N
     assert scene.told == [2, 2]
 
 
-async def test_a_connection_that_ends_and_can_be_opened_again_says_nothing(scene: Scene) -> None:
+async def test_a_connection_that_ends_and_can_be_opened_again_raises_no_suspicion(scene: Scene) -> None:
     await watching(scene, ME)
     scene.hosts.ends.pop(2).close()
     await scene.pass_time(5)
@@ -136,7 +136,7 @@ async def test_a_connection_that_ends_and_can_be_opened_again_says_nothing(scene
     assert scene.told == []
 
 
-async def test_one_that_does_not_keep_connections_is_not_connected_to_all_the_time(scene: Scene) -> None:
+async def test_a_broker_that_closes_connections_is_not_reconnected_to_all_the_time(scene: Scene) -> None:
     await watching(scene, ME)
     for _ in range(3):
         scene.hosts.ends.pop(2).close()
@@ -150,7 +150,7 @@ async def test_one_that_does_not_keep_connections_is_not_connected_to_all_the_ti
 
 
 @pytest.mark.parametrize("error", [errno.ETIMEDOUT, errno.EHOSTUNREACH])
-async def test_who_cannot_be_reached_may_live(scene: Scene, error: int) -> None:
+async def test_a_broker_that_cannot_be_reached_is_not_suspected(scene: Scene, error: int) -> None:
     await watching(scene, ME)
     scene.hosts.dies(2, error)
     for _ in range(5):
@@ -158,7 +158,7 @@ async def test_who_cannot_be_reached_may_live(scene: Scene, error: int) -> None:
     assert scene.told == []
 
 
-async def test_who_was_never_there_may_be_on_its_way(scene: Scene) -> None:
+async def test_a_broker_that_was_never_reached_is_not_suspected(scene: Scene) -> None:
     scene.hosts.errors[2] = errno.ECONNREFUSED
     await watching(scene, ME)
     for _ in range(5):
@@ -190,7 +190,7 @@ async def test_a_suspected_controller_is_a_suspect_of_the_next(scene: Scene) -> 
     assert scene.suspects == [2]
 
 
-async def test_a_node_that_cannot_be_read_is_no_reason_to_fail(scene: Scene) -> None:
+async def test_a_node_that_cannot_be_read_does_no_harm(scene: Scene) -> None:
     await watching(scene, ME)
     scene.tree.apply([Set(znodes.broker_path(2), b"nonsense")])
     scene.hosts.dies(3)

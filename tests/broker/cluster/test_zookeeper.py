@@ -96,7 +96,7 @@ async def test_a_cluster_lives_through_the_loss_of_its_controller(brokers):
     await until(lambda: not any(each.replicas for each in brokers.scripted.values()))
 
 
-async def test_who_was_controller_before_knows_what_happened_since(brokers):
+async def test_a_former_controller_knows_what_happened_since(brokers):
     """States of partitions are not watched: a second term reads them again."""
     first = brokers.members[1].term
     await until(lambda: sorted(first.cluster.brokers) == [1, 2, 3])

@@ -76,7 +76,7 @@ def problems(*args, **kwargs) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_without_anything_the_defaults_hold():
+def test_without_settings_the_defaults_apply():
     config = BrokerConfig.load()
     assert config.num_partitions == 1
     assert config.group_initial_rebalance_delay_ms == 0
@@ -100,7 +100,7 @@ def test_a_kraft_server_properties_just_works(file):
     )
 
 
-def test_a_server_properties_of_zookeeper_s_time_just_works(file):
+def test_a_server_properties_for_zookeeper_just_works(file):
     config = BrokerConfig.load(file(ZOOKEEPER_SERVER_PROPERTIES))
     assert config.node_id == 7
     assert config.num_partitions == 4
@@ -202,7 +202,7 @@ def test_a_listener_has_limits_of_its_own_or_those_of_the_broker():
     assert [config.is_protected(name) for name in ("INSIDE", "OUTSIDE")] == [True, False]
 
 
-def test_the_only_listener_is_not_for_brokers_alone():
+def test_the_only_listener_is_not_only_for_brokers():
     config = BrokerConfig()
     assert not config.is_protected(config.broker_listeners[0].name)
 
@@ -267,7 +267,7 @@ def test_a_listener_s_setting_is_checked_too():
     assert "listener.name.external.ssl.protocol" in ignored.warnings[0]
 
 
-def test_alterations_hold_at_once_and_go_again():
+def test_alterations_take_effect_at_once_and_can_be_removed():
     config = BrokerConfig({"message.max.bytes": "1000", "log.cleaner.threads": "2"})
     config.set_dynamic({"message.max.bytes": "3000"}, {})
     assert config.message_max_bytes == 3000
@@ -291,7 +291,7 @@ STORED = [
 
 
 @pytest.mark.parametrize(("cluster_wide", "this_broker", "wrong"), STORED)
-def test_of_what_is_stored_only_what_is_wrong_is_left_out(cluster_wide, this_broker, wrong):
+def test_only_invalid_stored_alterations_are_left_out(cluster_wide, this_broker, wrong):
     config = BrokerConfig()
     (problem,) = config.set_dynamic(cluster_wide, this_broker)
     assert problem.startswith(wrong)
@@ -337,7 +337,7 @@ def test_a_description_says_where_a_value_comes_from():
     )
 
 
-def test_names_that_stand_in_for_one_another_are_synonyms():
+def test_names_for_the_same_setting_are_synonyms():
     config = BrokerConfig({"log.retention.hours": "24"})
     config.set_dynamic({"log.retention.ms": "5000"}, {})
     milliseconds, hours = config.describe(["log.retention.ms", "log.retention.hours"])
@@ -402,7 +402,7 @@ def test_what_has_no_type_stays_hidden_for_the_cluster_too():
     assert (entry.name, entry.value, entry.sensitive) == ("num.io.threads", None, True)
 
 
-def test_a_listener_s_setting_is_described_with_the_one_it_stands_before():
+def test_a_listener_s_setting_is_described_with_the_one_it_overrides():
     config = BrokerConfig({"max.connections": "100", "listener.name.ssl.max.connections": "5"})
     (entry,) = config.describe(["listener.name.ssl.max.connections"])
     assert (entry.value, entry.type, entry.read_only) == ("5", ConfigType.INT, True)

@@ -4,7 +4,7 @@ from barnabas.broker.config import BrokerConfig, ConfigSource, InvalidConfigErro
 from barnabas.broker.config.group_config import check_group_config, describe_group
 
 
-def test_a_group_has_what_its_broker_says():
+def test_a_group_has_its_brokers_settings():
     broker = BrokerConfig({"group.consumer.session.timeout.ms": "50000"})
     entries = {entry.name: entry for entry in describe_group({}, broker)}
     session = entries["consumer.session.timeout.ms"]

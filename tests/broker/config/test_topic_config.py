@@ -10,7 +10,7 @@ def topic(broker: dict[str, str] | None = None, **overrides: str) -> TopicConfig
     return TopicConfig({name.replace("_", "."): value for name, value in overrides.items()}, BrokerConfig(broker))
 
 
-def test_without_anything_kafka_s_defaults_hold():
+def test_without_settings_kafka_s_defaults_apply():
     config = topic()
     assert config.retention_ms == 7 * DAY_MS
     assert config.segment_bytes == 1073741824
@@ -19,7 +19,7 @@ def test_without_anything_kafka_s_defaults_hold():
     assert config.segment_jitter_ms == 0
 
 
-def test_overrides_win_over_what_the_broker_says():
+def test_overrides_win_over_the_broker_s_settings():
     config = topic({"message.max.bytes": "5", "log.cleanup.policy": "compact"}, max_message_bytes="6")
     assert config.max_message_bytes == 6
     assert config.cleanup_policy == ("compact",)
@@ -36,11 +36,11 @@ def test_overrides_win_over_what_the_broker_says():
         ({"log.retention.minutes": "-7"}, -1),
     ],
 )
-def test_the_finest_unit_of_the_broker_s_retention_holds(broker, retention_ms):
+def test_the_finest_unit_of_the_broker_s_retention_counts(broker, retention_ms):
     assert topic(broker).retention_ms == retention_ms
 
 
-def test_the_finest_unit_of_the_broker_s_other_times_holds():
+def test_the_finest_unit_of_the_broker_s_other_times_counts():
     config = topic({"log.roll.hours": "2", "log.roll.jitter.hours": "1"})
     assert (config.segment_ms, config.segment_jitter_ms) == (7_200_000, 3_600_000)
     config = topic({"log.roll.hours": "2", "log.roll.ms": "5", "log.roll.jitter.hours": "1", "log.roll.jitter.ms": "0"})
@@ -49,7 +49,7 @@ def test_the_finest_unit_of_the_broker_s_other_times_holds():
     assert topic({"log.flush.scheduler.interval.ms": "7", "log.flush.interval.ms": "3"}).flush_ms == 3
 
 
-def test_what_is_altered_for_the_broker_holds_for_its_topics():
+def test_what_is_altered_for_the_broker_applies_to_its_topics():
     broker = BrokerConfig()
     broker.set_dynamic({"log.retention.ms": "5000"}, {})
     assert TopicConfig({}, broker).retention_ms == 5000

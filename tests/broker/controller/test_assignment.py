@@ -46,7 +46,7 @@ def test_it_is_even_and_names_no_broker_twice(brokers: int, start: int) -> None:
         assert set(Counter(replicas[0] for replicas in assignments).values()) == {6}
 
 
-def test_partitions_that_are_added_go_on_with_the_round() -> None:
+def test_added_partitions_continue_the_round() -> None:
     whole = spread_replicas(without_racks(1, 2, 3), 3, 2, start=1, shift=1)
     added = spread_replicas(without_racks(1, 2, 3), 2, 2, start=1, shift=1, first_partition=1)
     assert added == whole[1:]
@@ -110,13 +110,13 @@ def test_more_replicas_than_brokers() -> None:
         ([1, 2, 3], "3 replica"),
     ],
 )
-def test_replicas_by_hand_that_cannot_be(replicas: list[int], says: str) -> None:
+def test_invalid_manual_assignments(replicas: list[int], says: str) -> None:
     with pytest.raises(Refused) as caught:
         check_replicas(replicas, {1, 2, 3}, 2)
     assert caught.value.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert says in (caught.value.message or "")
 
 
-def test_replicas_by_hand_that_can_be() -> None:
+def test_valid_manual_assignments() -> None:
     check_replicas([2, 1], {1, 2, 3}, 2)
     check_replicas([3], {1, 2, 3}, None)

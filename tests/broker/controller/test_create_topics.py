@@ -56,7 +56,7 @@ def test_a_topic_is_created() -> None:
     )
 
 
-def test_defaults_stand_in_for_minus_one() -> None:
+def test_minus_one_stands_for_the_defaults() -> None:
     (result,) = decide(Cluster(), NewTopic("t", -1, -1)).results
     assert (result.num_partitions, result.replication_factor) == (4, 1)
 
@@ -142,5 +142,5 @@ def test_no_broker_at_all() -> None:
     assert codes(decide(Cluster(brokers=()), NewTopic("t"))) == [ErrorCode.INVALID_REPLICATION_FACTOR]
 
 
-def test_nothing_asked() -> None:
+def test_an_empty_request() -> None:
     assert decide(Cluster()) == Decision([], [])

@@ -37,7 +37,7 @@ def test_by_name_and_by_id() -> None:
     assert cluster.registry.children("/config/topics") == ["v"]
 
 
-def test_what_is_not_there() -> None:
+def test_topics_that_do_not_exist() -> None:
     assert outcome(by_name("nosuch")) == [("nosuch", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     assert outcome(by_name("")) == [("", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     assert outcome(by_id(UNKNOWN)) == [(None, UNKNOWN, ErrorCode.UNKNOWN_TOPIC_ID)]
@@ -49,14 +49,14 @@ def test_neither_or_both() -> None:
     assert outcome(TopicReference("t", ID)) == [("t", ID, ErrorCode.INVALID_REQUEST)]
 
 
-def test_twice_the_same() -> None:
+def test_a_topic_that_is_named_twice() -> None:
     assert outcome(by_name("t"), by_name("t")) == [("t", bytes(16), ErrorCode.INVALID_REQUEST)]
     assert outcome(by_id(ID), by_id(ID)) == [(None, ID, ErrorCode.INVALID_REQUEST)]
     assert outcome(by_name("t"), by_id(ID)) == [("t", ID, ErrorCode.INVALID_REQUEST)]
     assert outcome(by_id(UNKNOWN), by_id(UNKNOWN)) == [(None, UNKNOWN, ErrorCode.INVALID_REQUEST)]
 
 
-def test_one_that_is_not_there_does_not_keep_the_other() -> None:
+def test_a_missing_topic_does_not_affect_the_others() -> None:
     assert outcome(by_name("nosuch"), by_name("t")) == [
         ("nosuch", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("t", ID, ErrorCode.NONE),

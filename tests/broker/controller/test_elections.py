@@ -23,7 +23,7 @@ def test_on_one_broker_there_is_nothing_to_elect() -> None:
         assert elect_leaders(cluster.view, kind, []).results == []
 
 
-def test_what_is_not_there() -> None:
+def test_partitions_that_do_not_exist() -> None:
     cluster = Cluster(topics={"t": [(1,)]})
     for kind in ElectionType:
         decision = elect_leaders(cluster.view, kind, [("t", 1), ("t", -1), ("a b", 0)])

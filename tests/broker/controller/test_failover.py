@@ -24,18 +24,18 @@ def partition(leader: int = 1, isr: tuple[int, ...] = (1, 2, 3)) -> PartitionIma
     return PartitionImage(0, (1, 2, 3), leader, 7, isr, 4)
 
 
-def test_who_restarted_hands_over_to_others_in_sync() -> None:
+def test_a_restarted_leader_hands_over_to_others_in_sync() -> None:
     assert outcome(led(partition(), brokers({1, 2, 3}, {1}), unclean=False)) == (2, 8, (2, 3))
     assert outcome(led(partition(), brokers({1, 2, 3}, {3}), unclean=False)) == (1, 8, (1, 2))
 
 
-def test_who_restarted_and_has_nobody_else_leads_on_in_a_new_epoch() -> None:
+def test_a_restarted_leader_without_others_leads_in_a_new_epoch() -> None:
     assert outcome(led(partition(isr=(1,)), brokers({1, 2, 3}, {1}), unclean=False)) == (1, 8, (1,))
     assert outcome(led(partition(), brokers({1, 2, 3}, {1, 2, 3}), unclean=False)) == (1, 8, (1, 2, 3))
     assert outcome(led(partition(isr=(1,)), brokers({1, 2, 3}, {1}), unclean=True)) == (1, 8, (1,))
 
 
-def test_who_restarted_may_be_elected() -> None:
+def test_a_restarted_broker_may_be_elected() -> None:
     assert outcome(led(partition(NO_LEADER, (1,)), brokers({1, 2}, {1}), unclean=False)) == (1, 8, (1,))
 
 
@@ -54,7 +54,7 @@ ids = st.sets(st.integers(1, 5))
     restarted=ids,
     unclean=st.booleans(),
 )
-def test_only_the_living_lead_and_only_the_allowed(
+def test_only_live_and_eligible_replicas_lead(
     replicas: list[int], data: st.DataObject, live: set[int], restarted: set[int], unclean: bool
 ) -> None:
     isr = tuple(data.draw(st.permutations(sorted(data.draw(st.sets(st.sampled_from(replicas), min_size=1))))))

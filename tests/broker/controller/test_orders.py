@@ -32,7 +32,7 @@ def partition(
     return PartitionImage(0, replicas, leader, epoch, isr, version)
 
 
-def test_a_new_topic_goes_to_its_replicas_and_is_told_to_all() -> None:
+def test_a_new_topic_is_ordered_to_its_replicas_and_announced_to_all() -> None:
     (orders,) = orders_of([TopicChange(None, topic(partition()))], LIVE)
     assert sorted(orders.leaders) == [1, 2]
     assert all(order.is_new for order in orders.leaders[2])
@@ -48,14 +48,14 @@ def test_a_new_leader_is_ordered_and_no_longer_new() -> None:
     assert orders.metadata[0].offline_replicas == (1,)
 
 
-def test_an_isr_is_told_and_not_ordered() -> None:
+def test_a_changed_isr_is_announced_but_not_ordered() -> None:
     change = TopicChange(topic(partition()), topic(partition(isr=(1,), version=1)))
     (orders,) = orders_of([change], LIVE)
     assert not orders.leaders
     assert len(orders.metadata) == 1
 
 
-def test_settings_are_neither() -> None:
+def test_changed_settings_are_neither_announced_nor_ordered() -> None:
     before = topic(partition())
     (orders,) = orders_of([TopicChange(before, replace(before, configs={"a": "b"}))], LIVE)
     assert not any(orders)
@@ -75,7 +75,7 @@ def test_a_partition_without_a_state_waits_for_it() -> None:
     assert orders.leaders[1][0].is_new
 
 
-def test_a_deleted_topic_is_told_so_and_stopped() -> None:
+def test_a_deleted_topic_is_announced_and_stopped() -> None:
     (orders,) = orders_of([TopicChange(topic(partition()), None)], LIVE)
     assert orders.metadata[0].partition.leader_id == LEADER_DURING_DELETE
     assert orders.stops == {each: [("t", 0, EPOCH_DURING_DELETE, True)] for each in (1, 2)}

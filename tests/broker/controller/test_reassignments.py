@@ -49,7 +49,7 @@ def test_on_one_broker(reassignment: Reassignment, code: ErrorCode) -> None:
     assert on_the_move(cluster) == []
 
 
-def test_a_move_is_noted_listed_and_called_off() -> None:
+def test_a_move_is_recorded_listed_and_cancelled() -> None:
     cluster = Cluster(brokers=(1, 2, 3), topics={"t": [(1, 2), (1, 2)]})
     decision = alter_partition_reassignments(cluster.view, [Reassignment("t", 1, (3, 2))])
     assert codes(decision) == [ErrorCode.NONE]
@@ -67,19 +67,19 @@ def test_a_move_is_noted_listed_and_called_off() -> None:
     assert on_the_move(cluster) == []
 
 
-def test_replicas_that_only_go_are_gone_at_once() -> None:
+def test_replicas_that_are_only_removed_are_gone_at_once() -> None:
     cluster = Cluster(brokers=(1, 2, 3), topics={"t": [(1, 2, 3)]})
     cluster.carry_out(alter_partition_reassignments(cluster.view, [Reassignment("t", 0, (3, 2))]))
     assert cluster.view.topics["t"].partitions[0] == PartitionImage(0, (3, 2), 3, 1, (2, 3), 1)
 
 
-def test_a_replica_that_is_down_may_stay_but_not_come() -> None:
+def test_a_replica_that_is_down_may_stay_but_not_be_added() -> None:
     cluster = Cluster(brokers=(1, 2), topics={"t": [(1, 3)]})
     decision = alter_partition_reassignments(cluster.view, [Reassignment("t", 0, (3, 2)), Reassignment("t", 0, (1, 4))])
     assert codes(decision) == [ErrorCode.NONE, ErrorCode.INVALID_REPLICA_ASSIGNMENT]
 
 
-def test_a_move_is_not_called_off_if_records_would_be_lost() -> None:
+def test_a_move_is_not_cancelled_if_records_would_be_lost() -> None:
     """Only a new replica is in sync."""
     cluster = Cluster(brokers=(1, 2), topics={"t": [(1,)]})
     cluster.carry_out(alter_partition_reassignments(cluster.view, [Reassignment("t", 0, (2,))]))
@@ -98,7 +98,7 @@ def test_a_move_is_not_called_off_if_records_would_be_lost() -> None:
     ),
     data=st.data(),
 )
-def test_whatever_moves_somebody_in_sync_leads_it(
+def test_a_moving_partition_is_always_led_by_a_replica_in_sync(
     replicas: list[int], targets: list[tuple[int, ...] | None], data: st.DataObject
 ) -> None:
     cluster = Cluster(brokers=range(1, 7), topics={"t": [tuple(replicas)]})

@@ -31,7 +31,7 @@ def test_an_empty_tree() -> None:
     assert view.broker_configs(None) == {}
 
 
-def test_topics_that_were_there_before() -> None:
+def test_topics_that_existed_before() -> None:
     view = Cluster(brokers=(1, 2), topics={"t": [(1, 2), (2, 1)], "__consumer_offsets": [(1,)]}).view
     topic = view.topic("t")
     assert topic is not None
@@ -140,7 +140,7 @@ def test_settings_of_brokers() -> None:
     assert set(cluster.view.configured_brokers()) == {1, None}
 
 
-def test_listeners_hear_of_a_transaction_once() -> None:
+def test_listeners_are_called_once_per_transaction() -> None:
     cluster = Cluster(topics={"gone": [(1,)], "same": [(1,)]})
     heard: list[ClusterChange] = []
     shown: list[bool] = []
@@ -174,7 +174,7 @@ def test_a_topic_that_is_deleted_and_created_in_one_transaction() -> None:
     assert cluster.view.topic_by_id(old.topic_id) is None
 
 
-def test_listeners_hear_only_of_changes() -> None:
+def test_listeners_are_called_only_for_changes() -> None:
     cluster = Cluster()
     heard: list[ClusterChange] = []
     cluster.view.subscribe(heard.append)

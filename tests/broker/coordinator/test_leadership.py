@@ -47,7 +47,7 @@ class TestWhoCoordinates:
         assert runtime.shard_of(KEYS[1])[0] == 1
         assert runtime.shard_of(KEYS[0]) == ErrorCode.NOT_COORDINATOR
 
-    async def test_a_partition_that_is_led_elsewhere_takes_only_its_shard_along(self, broker):
+    async def test_a_partition_that_is_lost_takes_only_its_shard_along(self, broker):
         runtime = loaded(broker)
         gone, told = runtime.shards[0], []
         runtime.ask(0, Append(KEYS[0], told))
@@ -100,7 +100,7 @@ class TestLoading:
         runtime.on_leader(partition(broker, "c"))
         return runtime
 
-    async def test_a_load_that_is_under_way_when_the_partition_is_lost_comes_to_nothing(self, broker, runtime, worker):
+    async def test_a_load_in_progress_when_the_partition_is_lost_has_no_effect(self, broker, runtime, worker):
         """KAFKA-10614: it was installed after the unload, and two brokers coordinated."""
         runtime.on_not_leader(partition(broker, "c"))
         assert not runtime.is_loading
@@ -122,7 +122,7 @@ class TestLoading:
         assert runtime.shards[0] is shard
         assert shard.replayed == [b"1", b"2"]
 
-    async def test_one_that_is_under_way_begins_again_in_a_newer_epoch(self, broker, runtime, worker):
+    async def test_a_load_in_progress_starts_again_in_a_newer_epoch(self, broker, runtime, worker):
         first = worker.held.pop()
         runtime.on_leader(led_again(partition(broker, "c")))
         work, done = first
@@ -131,7 +131,7 @@ class TestLoading:
         worker.finish()
         assert runtime.shards[0].replayed == [b"1"]
 
-    async def test_one_that_fails_too_late_takes_nothing_along(self, broker, runtime, worker):
+    async def test_a_load_that_fails_too_late_does_no_harm(self, broker, runtime, worker):
         _, done = worker.held.pop()
         runtime.on_leader(led_again(partition(broker, "c")))
         worker.finish()
@@ -158,7 +158,7 @@ class TestLoading:
         assert runtime.shard_of(KEYS[0]) == ErrorCode.NOT_COORDINATOR
         assert not broker.set_aside.entries()
 
-    async def test_it_is_given_up_if_that_is_never_committed(self, broker, slow, worker):
+    async def test_it_is_abandoned_if_that_is_never_committed(self, broker, slow, worker):
         carry_out(loaded(broker), (b"k", b"1"))
         runtime = runtime_of(broker, worker)
         runtime.on_leader(partition(broker, "c"))
@@ -167,7 +167,7 @@ class TestLoading:
         assert runtime.shard_of(KEYS[0]) == ErrorCode.NOT_COORDINATOR
         assert not runtime.is_loading
 
-    async def test_it_reads_only_what_was_there_when_it_began(self, broker, runtime, worker):
+    async def test_it_reads_only_what_was_there_when_it_started(self, broker, runtime, worker):
         """Only ends of transactions come in meanwhile, and they are told."""
         carry_out(loaded(broker), (b"k", b"2"))
         runtime.end_transaction(0, TransactionEnd(7, committed=True))
@@ -190,13 +190,13 @@ class TestAnswers:
         slow.commit(partition(broker, "c"))
         assert told == [ErrorCode.NONE]
 
-    async def test_a_write_that_a_new_leader_cuts_is_not_acknowledged(self, broker, runtime, slow, told_first):
+    async def test_a_write_that_a_new_leader_truncates_is_not_acknowledged(self, broker, runtime, slow, told_first):
         told = carry_out(runtime, (b"k", b"1"))
         slow.lose(partition(broker, "c"), runtime, told_first=told_first)
         assert told == [ErrorCode.NOT_COORDINATOR]
         assert runtime.shards.keys() == {1}
 
-    async def test_what_rests_on_it_waits_too(self, broker, runtime, slow, told_first):
+    async def test_an_answer_that_depends_on_it_waits_too(self, broker, runtime, slow, told_first):
         carry_out(runtime, (b"k", b"1"))
         told, asked = [], []
         runtime.when_committed(0, told.append)
@@ -212,7 +212,7 @@ class TestAnswers:
         assert told == [ErrorCode.NONE, ErrorCode.NON_EMPTY_GROUP]
         assert asked == [(KEYS[0], ErrorCode.INVALID_TXN_STATE)]
 
-    async def test_and_is_not_told_either_if_it_is_cut(self, broker, runtime, slow, told_first):
+    async def test_such_an_answer_fails_if_it_is_truncated(self, broker, runtime, slow, told_first):
         carry_out(runtime, (b"k", b"1"))
         told, asked, settled = [], [], []
         runtime.carry_out(0, CoordinatorResult(done=told.append, error=ErrorCode.NON_EMPTY_GROUP))
@@ -224,7 +224,7 @@ class TestAnswers:
         assert asked == [(KEYS[0], ErrorCode.NOT_COORDINATOR)]
         assert settled == [False]
 
-    async def test_who_acts_on_a_failure_finds_the_shard_gone(self, broker, runtime, slow, told_first):
+    async def test_the_shard_is_gone_when_a_failure_is_reported(self, broker, runtime, slow, told_first):
         found = []
         decision = CoordinatorResult([CoordinatorRecord(b"k", b"1")], lambda error: found.append(runtime.shard_of("b")))
         runtime.carry_out(0, decision)
@@ -240,7 +240,7 @@ class TestAnswers:
         assert runtime.shards[0].replayed == []
 
 
-async def test_where_replicas_lack_nothing_is_decided(broker, monkeypatch):
+async def test_nothing_is_decided_with_too_few_replicas(broker, monkeypatch):
     runtime = loaded(broker)
     monkeypatch.setattr(type(partition(broker, "c")), "has_enough_replicas", lambda self: False)
     assert carry_out(runtime, (b"k", b"1")) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
@@ -260,7 +260,7 @@ async def test_a_client_does_not_wait_for_replicas_for_ever(broker, slow, clock)
     assert told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
 
 
-async def test_where_few_keys_are_is_computed_and_for_many_or_long_ones_it_may_be_anywhere(broker):
+async def test_shards_are_computed_for_few_keys_and_all_of_them_assumed_for_many_or_long_ones(broker):
     runtime = loaded(broker)
     assert list(runtime.indexes_of([KEYS[0]])) == [0]
     assert set(runtime.indexes_of([KEYS[0]] * 101)) == {0, 1}

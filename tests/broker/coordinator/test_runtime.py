@@ -205,7 +205,7 @@ async def test_an_end_that_comes_while_a_shard_is_loaded_is_replayed_once(broker
     assert runtime.shards[0].replayed[-1] == TransactionEnd(8, committed=False)
 
 
-async def test_what_need_not_be_true_all_at_once_is_appended_in_parts(broker, monkeypatch):
+async def test_records_that_need_not_take_effect_together_are_appended_in_parts(broker, monkeypatch):
     monkeypatch.setattr("barnabas.broker.coordinator.runtime._RECORDS_PER_PART", 2)
     runtime = loaded(broker)
     runtime.carry_out_in_parts(0, [CoordinatorRecord(b"k", bytes([number])) for number in range(5)])
@@ -261,7 +261,7 @@ def batch_sizes(log):
     return [header.record_count for _, header in whole_batches(data)]
 
 
-async def test_what_is_asked_for_together_is_one_append(broker):
+async def test_operations_of_one_turn_are_one_append(broker):
     runtime = loaded(broker)
     told = []
     for key in ("a", "b", "c"):
@@ -276,7 +276,7 @@ async def test_what_is_asked_for_together_is_one_append(broker):
     assert runtime.is_settled(0)
 
 
-async def test_what_is_asked_for_under_one_key_is_decided_on_what_was_decided_before(broker):
+async def test_operations_on_one_key_see_the_decisions_before_them(broker):
     runtime = loaded(broker)
     told = []
     for key in ("a", "b", "a", "a"):
@@ -368,7 +368,7 @@ async def test_nothing_is_reported_before_it_is_committed(broker, monkeypatch):
     assert sorted(told) == [("a", ErrorCode.NOT_COORDINATOR), ("b", ErrorCode.NOT_COORDINATOR)]
 
 
-async def test_what_was_asked_of_a_shard_that_is_gone(broker):
+async def test_operations_on_a_shard_that_is_gone_fail(broker):
     runtime = loaded(broker)
     told = []
     runtime.ask(0, Append("a", told))
@@ -432,7 +432,7 @@ def set_aside(broker):
     return {(kind, name): reason for kind, name, reason in broker.set_aside.entries()}
 
 
-async def test_records_that_cannot_be_read_are_passed_over_and_that_is_logged_once(broker):
+async def test_records_that_cannot_be_read_are_skipped_and_logged_once(broker):
     append(broker, batch(b"1", b"2", key=b"broken"), batch(b"3"))
     with capture_logs() as logs:
         runtime = loaded(broker)
@@ -443,7 +443,7 @@ async def test_records_that_cannot_be_read_are_passed_over_and_that_is_logged_on
     }
 
 
-async def test_a_batch_whose_records_do_not_decompress_is_passed_over(broker):
+async def test_a_batch_whose_records_do_not_decompress_is_skipped(broker):
     broken = bytearray(batch(b"1", compression=CompressionType.GZIP))
     broken[HEADER_SIZE:] = bytes(len(broken) - HEADER_SIZE)
     seal(memoryview(broken))
@@ -454,7 +454,7 @@ async def test_a_batch_whose_records_do_not_decompress_is_passed_over(broker):
     assert set_aside(broker).keys() == {("coordinator's records", "c-0")}
 
 
-async def test_a_record_that_cannot_be_replayed_is_passed_over(broker):
+async def test_a_record_that_cannot_be_replayed_is_skipped(broker):
     class Picky(Shard):
         def replay(self, read):
             if read == b"1":
@@ -468,7 +468,7 @@ async def test_a_record_that_cannot_be_replayed_is_passed_over(broker):
     assert set_aside(broker).keys() == {("coordinator's records", "c-0")}
 
 
-async def test_where_no_transaction_writes_what_one_has_written_is_passed_over(broker):
+async def test_transactional_records_are_skipped_where_no_transaction_may_write(broker):
     runtime = loaded(broker)
     carry_out(runtime, (b"k", b"1"))
     runtime.carry_out(0, CoordinatorResult([CoordinatorRecord(b"k", b"2")], producer=ProducerIdAndEpoch(7, 0)))

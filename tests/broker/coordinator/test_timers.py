@@ -19,7 +19,7 @@ async def test_a_timer_goes_off_once(clock):
     assert told == ["a"]
 
 
-async def test_to_schedule_a_timer_again_moves_it(clock):
+async def test_scheduling_a_timer_again_moves_it(clock):
     timers, told = ClockTimers(clock, lambda *_: None), []
     timers.schedule("a", 1000, lambda: told.append("first"))
     timers.schedule("a", 3000, lambda: told.append("second"))

@@ -16,7 +16,7 @@ READ = rule(ANONYMOUS, AclOperation.READ, ResourceType.TOPIC, "t")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_rules_come_and_go(tmp_path, version):
+async def test_rules_are_created_and_deleted(tmp_path, version):
     async with (
         running(tmp_path, **AUTHORIZER, super_users=ANONYMOUS) as broker,
         connected(broker.server) as client,

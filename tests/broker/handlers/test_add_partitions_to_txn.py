@@ -16,7 +16,7 @@ async def client(tmp_path):
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_every_version_begins_a_transaction(client, version):
+async def test_every_version_starts_a_transaction(client, version):
     _, *producer = await client.init()
     assert await client.add(producer, T0, T1, version=version) == {T0: ErrorCode.NONE, T1: ErrorCode.NONE}
     (found,) = await client.describe()
@@ -64,7 +64,7 @@ async def test_a_client_may_not_add_the_brokers_own_topics(client):
 
 
 @pytest.mark.parametrize("version", [4, 5])
-async def test_a_broker_may_only_want_to_know(client, version):
+async def test_a_broker_may_only_verify(client, version):
     producer_id, epoch = producer = await client.begun(T0)
     verify = {"version": version, "verify_only": True}
     assert await client.add(producer, T0, T1, **verify) == {T0: ErrorCode.NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}

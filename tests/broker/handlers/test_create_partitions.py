@@ -23,7 +23,7 @@ async def test_every_version_gives_a_topic_more_partitions(tmp_path):
         assert partition(broker, "t") is first
 
 
-async def test_what_cannot_be(tmp_path):
+async def test_requests_that_are_refused(tmp_path):
     async with running(tmp_path, node_id=7) as broker, connected(broker.server) as client:
         for name in ("same", "less", "odd", "twice", "good"):
             await create_topic(broker, name, partitions=2)

@@ -43,7 +43,7 @@ async def step(client, message):
 
 
 @pytest.mark.parametrize("name", ["delegation.token.secret.key", "delegation.token.master.key"])
-async def test_a_token_is_made_renewed_used_and_ended(tmp_path, name):
+async def test_a_token_is_created_renewed_used_and_expired(tmp_path, name):
     async with running(tmp_path, **PASSWORDS, **{name: "key"}) as broker, logged_in(broker, "alice") as alice:
         token = await alice.ask(CREATE, create_token(renewers=["bob"]), 3)
         assert (token.error_code, token.principal_name) == (0, "alice")
@@ -90,7 +90,7 @@ async def test_without_a_key_there_are_no_tokens(tmp_path, key, request_, versio
 
 
 @pytest.mark.parametrize(("key", "request_", "version"), REQUESTS)
-async def test_nobody_asks_for_one_in_plaintext(tmp_path, key, request_, version):
+async def test_tokens_are_refused_on_plaintext_connections(tmp_path, key, request_, version):
     async with running(tmp_path, delegation_token_secret_key="key") as broker, connected(broker.server) as client:
         answer = await client.ask(key, request_, version)
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -68,7 +68,7 @@ async def test_what_cannot_be_deleted(tmp_path):
         assert outcomes(answer) == {("t", 0): (-1, ErrorCode.OFFSET_OUT_OF_RANGE)}
 
 
-async def test_of_a_partition_that_is_named_twice_the_last_word_counts(tmp_path):
+async def test_the_last_entry_of_a_partition_that_is_named_twice_counts(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         await client.ask(ApiKey.PRODUCE, produce(("t", 0, FIVE)), 9)
@@ -100,7 +100,7 @@ class FullDisk(FileSystem):
         super().replace_file(path, data, sync=sync)
 
 
-async def test_what_could_not_be_written_down_is_not_confirmed(tmp_path):
+async def test_a_deletion_that_could_not_be_written_is_not_confirmed(tmp_path):
     disk = FullDisk()
     async with running(tmp_path, file_system=disk) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
@@ -145,11 +145,11 @@ class TestFollowers:
         partition(broker).follower_fetched(9, 5, 3, 1)
         assert await self.answer(client) == (3, ErrorCode.NONE)
 
-    async def test_but_not_for_ever(self, client, clock):
+    async def test_it_does_not_wait_for_them_for_ever(self, client, clock):
         clock.advance(7)
         assert await self.answer(client) == (0, ErrorCode.REQUEST_TIMED_OUT)
 
-    async def test_nor_after_another_broker_has_become_the_leader(self, broker, client):
+    async def test_it_stops_waiting_when_another_broker_leads(self, broker, client):
         partition(broker).follow(9, 2)
         assert await self.answer(client) == (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         answer = await client.ask(ApiKey.DELETE_RECORDS, delete_records(("t", 0, 4)), 2)

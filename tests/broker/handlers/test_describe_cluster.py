@@ -41,7 +41,7 @@ async def test_without_an_authorizer_everything_is_allowed(tmp_path):
         (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
     ],
 )
-async def test_controllers_are_not_to_be_asked_for_here(tmp_path, endpoint_type, error):
+async def test_a_request_for_controllers_is_refused(tmp_path, endpoint_type, error):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoint_type)
         answer = await client.ask(ApiKey.DESCRIBE_CLUSTER, request, 1)

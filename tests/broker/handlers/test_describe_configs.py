@@ -53,7 +53,7 @@ async def test_only_what_is_asked_for_is_answered(tmp_path):
         assert (config.synonyms, config.documentation) == ([], None)
 
 
-async def test_a_broker_tells_where_its_settings_come_from(tmp_path):
+async def test_a_broker_says_where_its_settings_come_from(tmp_path):
     settings = {"node_id": 7, "num_partitions": 3, "log_segment_bytes": 2**21}
     async with running(tmp_path, **settings) as broker, connected(broker.server) as client:
         everywhere = (BROKER, "", [(SET, "log.retention.ms", "1000"), (SET, "log.segment.bytes", "3000000")])
@@ -80,7 +80,7 @@ async def test_a_broker_tells_where_its_settings_come_from(tmp_path):
         }
 
 
-async def test_passwords_are_not_told(tmp_path):
+async def test_passwords_are_not_described(tmp_path):
     async with running(tmp_path, ssl_key_password="secret") as broker, connected(broker.server) as client:
         (result,) = await ask(client, (BROKER, "0", ["ssl.key.password"]), synonyms=True)
         (password,) = result.configs

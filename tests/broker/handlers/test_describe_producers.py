@@ -26,7 +26,7 @@ async def test_producers_and_their_transactions(tmp_path):
         assert all(p.last_timestamp > 0 and p.coordinator_epoch == -1 for p in two.active_producers)
 
 
-async def test_partitions_that_are_not_there(tmp_path):
+async def test_partitions_that_do_not_exist(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         request = describe_producers(("t", [1, -1]), ("unknown", [0]), ("a b", [0]))
@@ -40,7 +40,7 @@ async def test_partitions_that_are_not_there(tmp_path):
         ]
 
 
-async def test_only_the_leader_tells(tmp_path):
+async def test_only_the_leader_answers(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         partition(broker).follow(9, 1)

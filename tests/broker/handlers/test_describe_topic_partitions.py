@@ -22,7 +22,7 @@ async def ask(client, *topics, **options):
     return await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions(*topics, **options), 0)
 
 
-async def test_topics_come_in_order_with_all_there_is_to_know(tmp_path):
+async def test_topics_come_in_order_with_all_their_fields(tmp_path):
     async with running(tmp_path, node_id=7) as broker, connected(broker.server) as client:
         topic_id = await create_topic(broker, "b", partitions=2)
         await create_topic(broker, "a")
@@ -77,7 +77,7 @@ async def test_the_broker_limits_a_page_too(tmp_path):
         assert (told(answer), cursor(answer)) == ([("a", [0, 1])], ("a", 2))
 
 
-async def test_topics_that_are_not_there(tmp_path):
+async def test_topics_that_do_not_exist(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         answer = await ask(client, "t", "unknown", "a b")
@@ -91,7 +91,7 @@ async def test_topics_that_are_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("start", [("t", -1), ("other", 0)])
-async def test_cursors_that_cannot_be(tmp_path, start):
+async def test_invalid_cursors(tmp_path, start):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         (topic,) = (await ask(client, "t", cursor=start)).topics

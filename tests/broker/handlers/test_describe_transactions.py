@@ -13,7 +13,7 @@ async def client(tmp_path):
         yield client
 
 
-async def test_all_that_is_known_of_a_transaction(client):
+async def test_all_fields_of_a_transaction(client):
     producer_id, epoch = await client.begun(("t", 2), ("t", 0))
     (found,) = await client.describe("orders")
     assert (found.error_code, found.transactional_id, found.transaction_state) == (ErrorCode.NONE, "orders", "Ongoing")

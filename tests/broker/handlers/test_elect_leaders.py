@@ -46,7 +46,7 @@ async def test_a_partition_without_a_leader_gets_one_before_anybody_asks(tmp_pat
         assert partition(broker, "t", 1).leader_epoch == led.leader_epoch + 1
 
 
-async def test_what_is_refused_as_a_whole(tmp_path):
+async def test_requests_that_are_refused_as_a_whole(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         for request, error in (

@@ -24,7 +24,7 @@ async def test_every_version_ends_a_transaction(client, version, commit):
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_it_may_be_asked_for_again(client, version):
+async def test_a_repeated_request_gets_the_same_answer(client, version):
     producer = await client.begun()
     first = await client.end(producer, version=version)
     assert await client.end(producer, version=version) == first
@@ -39,7 +39,7 @@ async def test_a_fenced_producer(client, version):
     assert await client.end(producer, version=version) == (fenced, -1, -1)
 
 
-async def test_what_was_not_begun_can_be_aborted_from_version_5(client):
+async def test_a_transaction_that_was_not_started_can_be_aborted_from_version_5(client):
     _, producer_id, epoch = await client.init()
     producer = producer_id, epoch
     assert (await client.end(producer, False, version=4))[0] == ErrorCode.INVALID_TXN_STATE

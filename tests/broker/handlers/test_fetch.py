@@ -99,7 +99,7 @@ class TestReading:
             assert answer.aborted_transactions is None
             assert values(answer) == [b"a", b"b", b"c"]
 
-    async def test_from_within_a_batch_comes_the_whole_batch(self, broker, client):
+    async def test_an_offset_within_a_batch_returns_the_whole_batch(self, broker, client):
         await create_topic(broker)
         await append(broker, batch(b"a", b"b"), batch(b"c"))
         (answer,) = await ask(client, ("t", 0, 1))
@@ -116,7 +116,7 @@ class TestReading:
     async def test_a_request_for_nothing_is_answered_at_once(self, client):
         assert await ask(client, max_wait_ms=LONG) == []
 
-    async def test_batches_come_as_they_went(self, broker, client):
+    async def test_batches_are_returned_as_they_were_written(self, broker, client):
         await create_topic(broker, "t", partitions=len(CompressionType))
         for index, compression in enumerate(CompressionType):
             sent = batch(b"a" * 1000, b"b" * 1000, compression=compression)
@@ -134,7 +134,7 @@ class TestDamage:
         (answer,) = await ask(client, ("t", 0, 1))
         assert values(answer) == [b"a", b"b"]
 
-    async def test_a_log_that_was_overwritten_costs_its_partition_only(self, broker, client):
+    async def test_a_log_that_was_overwritten_affects_only_its_partition(self, broker, client):
         await create_topic(broker, "t", partitions=2)
         await append(broker, batch(b"a", b"b"))
         await append(broker, batch(b"c"), index=1)
@@ -202,7 +202,7 @@ class TestSizes:
     async def test_all_together_give_no_more_than_the_request_allows(self, client, size):
         assert await self.sizes(client, max_bytes=4 * size) == [3 * size, size]
 
-    async def test_the_first_batch_fits_always(self, client, size):
+    async def test_the_first_batch_is_always_returned_whole(self, client, size):
         for limits in ({"max_bytes": 1}, {"max_bytes": 0}, {"partition_max_bytes": 1}, {"partition_max_bytes": 0}):
             assert await self.sizes(client, **limits) == [size, 0]
 
@@ -350,7 +350,7 @@ class TestLeaderEpochs:
         ):
             assert await errors(client, ("t", 0, 0), partition_fields={"current_leader_epoch": epoch}) == [error]
 
-    async def test_a_client_with_an_older_leader_learns_the_present_one(self, broker, client):
+    async def test_a_client_with_an_older_leader_learns_the_current_one(self, broker, client):
         topic_id = await create_topic(broker)
         partition(broker).lead(2)
         for version in (15, 16, 18):
@@ -365,7 +365,7 @@ class TestLeaderEpochs:
                 (leader,) = response.node_endpoints
                 assert (leader.node_id, leader.port) == (0, broker.server.listeners[0].port)
 
-    async def test_nobody_may_follow(self, broker, client):
+    async def test_a_client_may_not_fetch_as_a_follower(self, broker, client):
         topic_id = await create_topic(broker)
         for name, version, fields in (
             ("t", 12, {"replica_id": 1}),
@@ -458,7 +458,7 @@ class TestIsolation:
         (answer,) = await waiting.answer()
         assert len(answer.records) > enough
 
-    async def test_markers_are_the_coordinators_to_write(self, broker):
+    async def test_only_coordinators_write_markers(self, broker):
         await create_topic(broker)
         marker = build_end_transaction_marker(
             ControlType.ABORT, timestamp=0, producer_id=7, producer_epoch=0, coordinator_epoch=0

@@ -82,7 +82,7 @@ class TestFollowers:
         answer = await ask(client, broker)
         assert (values(answer), answer.high_watermark) == ([b"a"], 0)
 
-    async def test_what_they_fetch_says_what_they_have(self, broker, client):
+    async def test_what_they_fetch_shows_what_they_have(self, broker, client):
         append(broker, b"a")
         answer = await ask(client, broker, offset=1)
         assert (answer.high_watermark, partition(broker).log.high_watermark) == (1, 1)
@@ -110,25 +110,25 @@ class TestFollowers:
         assert answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH  # as to somebody who is not a replica
         assert partition(broker).log.high_watermark == 0
 
-    async def test_one_that_is_no_replica(self, broker, client):
+    async def test_a_follower_that_is_not_a_replica(self, broker, client):
         assert (await ask(client, broker, follower=9)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         assert (await ask(client, broker, follower=9, epoch=-1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @pytest.mark.parametrize(
         ("epoch", "error"), [(2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)]
     )
-    async def test_one_of_another_leader_epoch_counts_for_nothing(self, broker, client, epoch, error):
+    async def test_a_follower_with_another_leader_epoch_does_not_count(self, broker, client, epoch, error):
         append(broker, b"a")
         assert (await ask(client, broker, offset=1, epoch=epoch)).error_code == error
         assert partition(broker).log.high_watermark == 0
 
-    async def test_a_request_from_its_earlier_life_counts_for_nothing(self, broker, client):
+    async def test_a_request_from_before_its_restart_does_not_count(self, broker, client):
         append(broker, b"a")
         await ask(client, broker, offset=0, broker_epoch=6)
         assert (await ask(client, broker, offset=1, broker_epoch=5)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert partition(broker).log.high_watermark == 0
 
-    async def test_one_whose_log_diverges_counts_for_nothing_and_is_told_where(self, broker, client):
+    async def test_a_follower_whose_log_diverges_does_not_count_and_is_told_where(self, broker, client):
         append(broker, b"a")
         partition(broker).lead(4, 2, (0, 1, 2), (0, 1))
         append(broker, b"b")
@@ -142,7 +142,7 @@ class TestFollowers:
         assert (await ask(client, broker, offset=offset)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert partition(broker).leadership.followers[1].end_offset == -1
 
-    async def test_where_this_broker_follows_too(self, broker, client):
+    async def test_followers_of_a_follower_are_refused(self, broker, client):
         partition(broker).follow(2, 4)
         answer = await ask(client, broker, epoch=4)
         assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -159,7 +159,7 @@ class TestFollowers:
         assert partition(broker).leadership.followers[1].fetched_ms == fetched_ms
         assert not partition(broker).append_waiters
 
-    async def test_who_waits_learns_of_another_leader(self, broker, client, clock):
+    async def test_a_waiting_fetch_learns_about_another_leader(self, broker, client, clock):
         client.send(frame(ApiKey.FETCH, request(broker, max_wait_ms=LONG), VERSION))
         await clock.timer_set(LONG / 1000)
         partition(broker).follow(2, 4)
@@ -196,17 +196,17 @@ class TestReadingFromFollowers:
         answer = await self.consume(client)
         assert (answer.error_code, values(answer), answer.high_watermark) == (0, [b"a"], 1)
 
-    async def test_not_to_clients_that_do_not_know_of_that(self, follows, client):
+    async def test_clients_that_do_not_support_reading_from_followers_are_refused(self, follows, client):
         assert (await self.consume(client, version=10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    async def test_nor_if_it_follows_nobody(self, follows, client):
+    async def test_consumers_are_refused_if_it_follows_nobody(self, follows, client):
         follows.follow(-1, 5)
         assert (await self.consume(client)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    async def test_what_it_does_not_have_must_be_asked_elsewhere(self, follows, client):
+    async def test_offsets_that_it_does_not_have_must_be_asked_elsewhere(self, follows, client):
         assert (await self.consume(client, offset=3)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
-    async def test_who_waits_is_woken_when_more_is_committed(self, follows, client, clock):
+    async def test_waiting_consumers_are_woken_when_more_is_committed(self, follows, client, clock):
         """KAFKA-13778."""
         client.send(frame(ApiKey.FETCH, fetch(("t", 0, 1), max_wait_ms=LONG, min_bytes=1), CONSUMER_VERSION))
         await clock.timer_set(LONG / 1000)
@@ -231,7 +231,7 @@ class TestReadingFromFollowers:
         del brokers[1]
         assert (await self.consume(client, rack_id="south")).preferred_read_replica == -1
 
-    async def test_it_does_not_wait_to_tell_so(self, broker, client):
+    async def test_it_redirects_them_without_waiting(self, broker, client):
         broker.cluster.brokers = {1: BrokerImage(1, (), "south")}
         await ask(client, broker, follower=1, offset=0)
         wanted = fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1, rack_id="south")

@@ -41,7 +41,7 @@ async def test_several_groups_are_asked_for_at_once(client, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS[ApiKey.FIND_COORDINATOR][1:])
-async def test_a_transactional_id_is_coordinated_by_this_broker_and_its_topic_is_made(tmp_path, version):
+async def test_a_transactional_id_is_coordinated_by_this_broker_and_its_topic_is_created(tmp_path, version):
     async with coordinating(tmp_path, transaction_state_log_num_partitions=2) as client:
         answer = await ask(client, version, "t", key_type=TRANSACTION)
         found = answer.coordinators[0] if version >= 4 else answer
@@ -94,12 +94,12 @@ class TestInACluster:
         del cluster.brokers[2]
         assert (await ask(client, 3, "a")).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-    async def test_nor_before_this_broker_has_heard_of_the_topic(self, client, cluster):
+    async def test_there_is_none_before_this_broker_knows_the_topic(self, client, cluster):
         cluster.delete("__consumer_offsets")
         assert (await ask(client, 3, "a")).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-async def test_a_topic_that_cannot_be_made_yet_is_asked_for_again(client, monkeypatch):
+async def test_a_topic_that_cannot_be_created_yet_is_asked_for_again(client, monkeypatch):
     async def refuse(name):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
 

@@ -16,7 +16,7 @@ async def client(tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS[ApiKey.HEARTBEAT])
-async def test_a_member_learns_whether_all_is_well(client, version):
+async def test_a_member_learns_whether_it_must_rejoin(client, version):
     member = await client.stable()
     for message, error in (
         (heartbeat("g", member, 1), ErrorCode.NONE),
@@ -28,7 +28,7 @@ async def test_a_member_learns_whether_all_is_well(client, version):
 
 
 @pytest.mark.parametrize("version", range(3, 5))
-async def test_the_former_self_of_a_static_member_is_fenced(client, version):
+async def test_the_previous_instance_of_a_static_member_is_fenced(client, version):
     former = await client.stable(group_instance_id="i")
     await client.join(group_instance_id="i")
     message = heartbeat("g", former, 1, group_instance_id="i")

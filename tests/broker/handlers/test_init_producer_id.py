@@ -47,7 +47,7 @@ async def test_clients_that_ask_at_once_get_different_ones(broker):
     assert len(set(ids)) == 20
 
 
-async def test_what_a_producer_had_before_is_of_no_matter(client):
+async def test_what_a_producer_had_before_does_not_matter(client):
     _, first, _ = await ask(client)
     error, second, epoch = await ask(client, producer_id=first, producer_epoch=5)
     assert (error, epoch) == (ErrorCode.NONE, 0)
@@ -59,7 +59,7 @@ async def test_an_id_without_an_epoch_or_the_other_way_round_is_refused(client, 
     assert await ask(client, **had) == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 
-async def test_after_a_restart_no_id_comes_again(tmp_path):
+async def test_after_a_restart_no_id_is_reused(tmp_path):
     ids = []
     for _ in range(3):
         async with running(tmp_path) as broker, connected(broker.server) as client:
@@ -89,7 +89,7 @@ async def test_what_the_producer_before_left_open_is_aborted(transactional):
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-async def test_from_version_3_a_producer_may_go_on_unless_another_has_come(transactional, version):
+async def test_from_version_3_a_producer_may_continue_unless_another_has_started(transactional, version):
     _, producer_id, epoch = await transactional.init()
     had = producer_id, epoch
     assert await transactional.init(expected=had, version=version) == (ErrorCode.NONE, producer_id, epoch + 1)
@@ -100,7 +100,7 @@ async def test_from_version_3_a_producer_may_go_on_unless_another_has_come(trans
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 70_001, 2**31 - 1])
-async def test_a_timeout_that_may_not_be(transactional, timeout_ms):
+async def test_an_invalid_timeout(transactional, timeout_ms):
     assert await transactional.init(timeout_ms=timeout_ms) == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)
     assert (await transactional.init(timeout_ms=70_000))[0] == ErrorCode.NONE
 
@@ -109,7 +109,7 @@ async def test_an_empty_transactional_id_counts_as_none(transactional):
     assert await transactional.init("") == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 
-async def test_a_transactional_id_as_long_as_it_may_be(transactional):
+async def test_the_longest_transactional_id(transactional):
     longest = "ä" * 16_383
     assert (await transactional.init(longest))[0] == ErrorCode.NONE
     assert await transactional.state(longest) == "Empty"

@@ -63,6 +63,6 @@ async def test_groups_are_listed_by_type(client, types, count):
     assert len(await names(client, types=types)) == count
 
 
-async def test_both_have_to_fit(client):
+async def test_state_and_type_must_both_match(client):
     assert await names(client, states=["Empty"], types=["classic"]) == ["empty", "simple"]
     assert await names(client, states=["Empty"], types=["share"]) == []

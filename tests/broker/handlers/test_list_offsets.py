@@ -157,7 +157,7 @@ async def test_the_epoch_is_that_of_the_record(broker, client):
     assert await ask(client, ("t", 0, LATEST)) == [(ErrorCode.NONE, 2, -1, 4)]
 
 
-async def test_a_client_may_believe_in_another_leader_epoch(broker, client):
+async def test_a_client_may_expect_another_leader_epoch(broker, client):
     partition(broker).lead(3)
     for epoch, expected in (
         (-1, ErrorCode.NONE),
@@ -202,7 +202,7 @@ async def test_a_new_leader_does_not_know_yet_what_is_committed(broker, client):
     assert await find(client, 1000) == (0, 1000)
 
 
-async def test_what_is_not_there(client):
+async def test_partitions_that_do_not_exist(client):
     unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1)
     parts = [("unknown", 0, LATEST), ("t", 9, LATEST), ("t", -1, LATEST), ("t", 1, LATEST)]
     assert await ask(client, *parts) == [unknown, unknown, unknown, (ErrorCode.NONE, 0, -1, 0)]
@@ -261,7 +261,7 @@ class TestHostileBatches:
         assert await self.both(client) == ([(ErrorCode.NONE, 1, NOW - 5, 0)], [NOTHING])
 
     @pytest.mark.parametrize("codec", CompressionType)
-    async def test_zeros(self, broker, client, codec):
+    async def test_records_of_zeros(self, broker, client, codec):
         self.put(broker, bytes(1_000_000), 1000, codec=codec)
         refused = [(ErrorCode.INVALID_RECORD, -1, -1, -1)]
         assert await self.both(client) == (refused, refused)

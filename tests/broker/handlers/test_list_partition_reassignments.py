@@ -6,7 +6,7 @@ from tests.broker.server.harness import connected
 from tests.support.running_broker import create_topic, running
 
 
-async def test_on_one_broker_nothing_is_on_the_move(tmp_path):
+async def test_on_one_broker_nothing_is_being_moved(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
         for request in (
@@ -18,7 +18,7 @@ async def test_on_one_broker_nothing_is_on_the_move(tmp_path):
             assert (answer.error_code, answer.error_message, answer.topics) == (ErrorCode.NONE, None, [])
 
 
-async def test_a_partition_on_the_move(tmp_path):
+async def test_a_partition_that_is_being_moved(tmp_path):
     async with running(tmp_path, node_id=7) as broker, connected(broker.server) as client:
         topic_id = await create_topic(broker, "t", partitions=2)
         still, moving = broker.cluster.topics["t"].partitions

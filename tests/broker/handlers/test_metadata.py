@@ -29,7 +29,7 @@ def summary(answer):
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_every_version_tells_brokers_and_topics(tmp_path, version):
+async def test_every_version_lists_brokers_and_topics(tmp_path, version):
     async with running(tmp_path, node_id=7, broker_rack="r1") as broker, connected(broker.server) as client:
         topic_id = await create_topic(broker, "t", partitions=2)
         answer = await client.ask(ApiKey.METADATA, topics("t"), version)
@@ -68,7 +68,7 @@ async def test_a_topic_that_is_asked_for_twice_is_answered_once(tmp_path):
         assert [topic.topic_id for topic in answer.topics] == [topic_id, UNKNOWN_ID]
 
 
-async def test_a_topic_that_a_client_names_is_created_and_told_in_the_same_answer(tmp_path):
+async def test_a_topic_that_a_client_names_is_created_and_is_in_the_same_answer(tmp_path):
     async with running(tmp_path, num_partitions=3) as broker, connected(broker.server) as client:
         answer = await client.ask(ApiKey.METADATA, topics("new", "also-new"), 12)
         assert summary(answer) == [("new", 0, 3), ("also-new", 0, 3)]
@@ -111,7 +111,7 @@ async def test_by_id_from_version_12(tmp_path):
         assert [topic.topic_id for topic in answer.topics] == [topic_id, UNKNOWN_ID]
 
 
-async def test_beside_an_id_names_count_for_nothing(tmp_path):
+async def test_names_are_ignored_if_there_are_ids(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         topic_id = await create_topic(broker, "t")
         request = ids(topic_id)
@@ -121,7 +121,7 @@ async def test_beside_an_id_names_count_for_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("version", [10, 11, 12, 13])
-async def test_a_topic_without_name_and_id_spoils_the_whole_request(tmp_path, version):
+async def test_a_topic_without_name_and_id_fails_the_whole_request(tmp_path, version):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         answer = await client.ask(ApiKey.METADATA, topics("new", None), version)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [
@@ -134,7 +134,7 @@ async def test_a_topic_without_name_and_id_spoils_the_whole_request(tmp_path, ve
 
 
 @pytest.mark.parametrize("version", [10, 11])
-async def test_versions_10_and_11_have_a_field_for_ids_and_take_none(tmp_path, version):
+async def test_versions_10_and_11_have_a_field_for_ids_and_accept_none(tmp_path, version):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         topic_id = await create_topic(broker, "t")
         answer = await client.ask(ApiKey.METADATA, ids(topic_id), version)

@@ -57,7 +57,7 @@ async def test_a_wrong_generation_is_an_error_of_every_partition(client):
     assert errors == [ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-async def test_metadata_may_have_so_many_characters(tmp_path):
+async def test_metadata_has_a_maximum_number_of_characters(tmp_path):
     async with coordinating(tmp_path, offset_metadata_max_bytes=4) as client:
         assert await client.commit(("t", 0, 1), metadata="\N{EURO SIGN}" * 4) == [ErrorCode.NONE]
         # A character beyond the basic plane counts as two, as in Java.

@@ -34,7 +34,7 @@ async def test_offsets_are_deleted(client):
     assert await client.committed() == {("t", 1): 6}
 
 
-async def test_offsets_that_members_need_are_not(client):
+async def test_offsets_that_members_need_are_not_deleted(client):
     member = await client.stable()  # reads t
     await client.commit(("t", 0, 5), member=member, generation=1)
     assert await ask(client, ("t", 0)) == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}

@@ -41,7 +41,7 @@ async def ask(client, epoch, *, topic="t", index=0, current=-1, version=4):
     return answer.error_code, (answer.leader_epoch, answer.end_offset)
 
 
-async def test_every_version_tells_where_an_epoch_ends(client):
+async def test_every_version_says_where_an_epoch_ends(client):
     for version in (2, 3, 4):
         assert await ask(client, 0, version=version) == (ErrorCode.NONE, (0, 2))
 
@@ -61,19 +61,19 @@ async def test_an_epoch_to_come_is_unknown(client):
     assert await ask(client, -1) == (ErrorCode.NONE, UNKNOWN)
 
 
-async def test_a_client_may_believe_in_another_leader_epoch(client):
+async def test_a_client_may_expect_another_leader_epoch(client):
     assert await ask(client, 0, current=5) == (ErrorCode.NONE, (0, 2))
     assert await ask(client, 0, current=4) == (ErrorCode.FENCED_LEADER_EPOCH, UNKNOWN)
     assert await ask(client, 0, current=6) == (ErrorCode.UNKNOWN_LEADER_EPOCH, UNKNOWN)
 
 
-async def test_what_is_not_there(client):
+async def test_partitions_that_do_not_exist(client):
     assert await ask(client, 0, topic="unknown") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     assert await ask(client, 0, index=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     assert await ask(client, 0, index=-1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
 
 
-async def test_only_the_leader_tells(broker, client):
+async def test_only_the_leader_answers(broker, client):
     partition(broker).follow(9, 6)
     assert await ask(client, 0) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN)
     assert await ask(client, 0, current=5) == (ErrorCode.FENCED_LEADER_EPOCH, UNKNOWN)

@@ -65,7 +65,7 @@ def idempotent(sequence, *values, epoch=0):
 
 
 class TestAppending:
-    async def test_every_version_appends_and_tells_where(self, broker, client):
+    async def test_every_version_appends_and_returns_the_offset(self, broker, client):
         topic_id = await create_topic(broker)
         for number, version in enumerate(VERSIONS):
             name = topic_id if version >= 13 else "t"
@@ -100,7 +100,7 @@ class TestAppending:
             assert [answer.base_offset for answer in partitions_of(response)] == [n, n]
         assert disk.writes_to(".log") == [5, 5]
 
-    async def test_so_do_those_of_several_clients(self, broker, disk):
+    async def test_requests_of_several_clients_go_out_in_one_write(self, broker, disk):
         await create_topic(broker)
         async with connected(broker.server) as one, connected(broker.server) as other:
             for client in (one, other):  # both are sent before the loop gets to look at either
@@ -130,7 +130,7 @@ class TestAppending:
         ]
         assert (await client.answer(ApiKey.HEARTBEAT))[0] == 4
 
-    async def test_a_client_that_does_not_wait_for_its_answer_has_appended_all_the_same(self, broker):
+    async def test_a_client_that_does_not_wait_for_its_answer_has_appended_nevertheless(self, broker):
         await create_topic(broker)
         async with connected(broker.server) as leaving, connected(broker.server) as staying:
             leaving.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), VERSION))
@@ -149,11 +149,11 @@ class TestAppending:
 
 
 class TestAcks:
-    async def test_1_is_answered_as_all_is(self, broker, client):
+    async def test_acks_1_is_answered_like_acks_all(self, broker, client):
         await create_topic(broker)
         assert await errors(client, ("t", 0, batch()), acks=1) == [ErrorCode.NONE]
 
-    async def test_0_has_no_answer(self, broker, client):
+    async def test_acks_0_has_no_answer(self, broker, client):
         await create_topic(broker)
         client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a")), acks=0), VERSION))
         (answer,) = await ask(client, ("t", 0, batch(b"b")))
@@ -163,14 +163,14 @@ class TestAcks:
     @pytest.mark.parametrize(
         "parts", [[("t", 0, CORRUPT)], [("unknown", 0, batch())], [("t", 0, batch()), ("t", 0, CORRUPT)]]
     )
-    async def test_0_that_fails_ends_the_connection(self, broker, client, parts):
+    async def test_a_failure_with_acks_0_ends_the_connection(self, broker, client, parts):
         await create_topic(broker)
         with capture_logs() as logs:
             client.send(frame(ApiKey.PRODUCE, produce(*parts, acks=0), VERSION))
             assert await client.closed()
         assert [entry["reason"] for entry in logs] == ["a Produce with acks=0 failed"]
 
-    async def test_there_are_no_others(self, broker, client):
+    async def test_other_values_of_acks_are_refused(self, broker, client):
         await create_topic(broker)
         parts = [("t", 0, batch()), ("unknown", 0, batch())]
         for acks in (2, -2, 32767):
@@ -180,7 +180,7 @@ class TestAcks:
             ]
         assert values(broker) == []
 
-    async def test_all_needs_enough_replicas_in_sync(self, broker, client):
+    async def test_acks_all_needs_enough_replicas_in_sync(self, broker, client):
         await create_topic(broker, min_insync_replicas=2)
         assert await errors(client, ("t", 0, batch(b"a"))) == [ErrorCode.NONE]  # there is only one, as in Kafka
         partition(broker).lead(0, 1, replicas=(broker.config.node_id, 11, 12), isr=(broker.config.node_id,))
@@ -230,14 +230,14 @@ class TestWaitingForFollowers:
         assert values(broker) == [b"a"]
         assert not clock.pending(7)
 
-    async def test_or_when_its_time_is_up(self, broker, client, clock, version):
+    async def test_it_is_answered_when_its_time_is_up(self, broker, client, clock, version):
         await self.begin(client, clock, version)
         clock.advance(7)
         assert await self.end(client, version) == (ErrorCode.REQUEST_TIMED_OUT, 0)
         self.fetched(broker, 1)  # nobody waits for that any more
         assert values(broker) == [b"a"]
 
-    async def test_or_when_another_broker_leads(self, broker, client, clock, version):
+    async def test_it_is_answered_when_another_broker_leads(self, broker, client, clock, version):
         await self.begin(client, clock, version)
         partition(broker).follow(11, 1)
         assert await self.end(client, version) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
@@ -254,7 +254,7 @@ class TestWaitingForFollowers:
         (answer,) = await ask(client, ("t", 0, batch(b"a")), version=version, acks=1)
         assert (answer.error_code, answer.base_offset, values(broker)) == (ErrorCode.NONE, 0, [])
 
-    async def test_a_client_that_goes_leaves_nothing_behind(self, broker, client, clock, version):
+    async def test_a_client_that_disconnects_leaves_nothing_behind(self, broker, client, clock, version):
         await self.begin(client, clock, version)
         client.close()
         while clock.pending(7):  # noqa: ASYNC110
@@ -277,7 +277,7 @@ class TestWaitingForFollowers:
 
 
 class TestRefusing:
-    async def test_what_is_not_there(self, broker, client):
+    async def test_partitions_that_do_not_exist(self, broker, client):
         topic_id = await create_topic(broker)
         for number, version in enumerate(VERSIONS):
             known, unknown = (topic_id, UNKNOWN_ID) if version >= 13 else ("t", "unknown")
@@ -305,7 +305,7 @@ class TestRefusing:
         assert await errors(client, ("t", 0, records)) == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
         assert values(broker) == []
 
-    async def test_bad_records_cost_their_partition_only(self, broker, client):
+    async def test_bad_records_affect_only_their_partition(self, broker, client):
         bad = {
             "null": (None, ErrorCode.INVALID_RECORD),
             "empty": (b"", ErrorCode.INVALID_RECORD),
@@ -324,7 +324,7 @@ class TestRefusing:
         assert values(broker, "t", 0) == []
         assert values(broker, "t", 1) == [name.encode() for name in bad]
 
-    async def test_bad_input_of_one_client_is_nothing_to_another(self, broker, client):
+    async def test_bad_input_of_one_client_does_not_affect_another(self, broker, client):
         await create_topic(broker)
         async with connected(broker.server) as bad:
             for n in range(20):
@@ -387,7 +387,7 @@ class TestIdempotence:
 
 
 class TestTheDisk:
-    async def test_a_failure_at_one_partition_is_none_at_another(self, broker, client, disk):
+    async def test_a_failure_of_one_partition_does_not_affect_another(self, broker, client, disk):
         await create_topic(broker, "t", partitions=2)
         disk.broken = ["/t-0/"]
         parts = [("t", 0, batch(b"a")), ("t", 1, batch(b"b"))]
@@ -462,7 +462,7 @@ class TestTheDisk:
 
 
 class TestVeryMuchAtOnce:
-    async def test_a_request_with_very_many_parts_is_begun_over_several_turns(self, broker, client):
+    async def test_a_request_with_very_many_parts_is_started_over_several_turns(self, broker, client):
         await create_topic(broker, partitions=2)
         parts = [("t", number % 2, batch(b"%d" % number)) for number in range(2000)]
         # What comes behind it on the same connection does not overtake it.
@@ -472,7 +472,7 @@ class TestVeryMuchAtOnce:
         assert [answer.base_offset for answer in partitions_of(first)] == [number // 2 for number in range(2000)]
         assert partitions_of(second)[0].base_offset == 1000
 
-    async def test_so_is_one_without_an_answer(self, broker, client):
+    async def test_a_long_request_without_an_answer_is_started_over_several_turns(self, broker, client):
         await create_topic(broker)
         parts = [("t", 0, batch(b"a"))] * 1000
         client.send(frame(ApiKey.PRODUCE, produce(*parts, acks=0), VERSION))

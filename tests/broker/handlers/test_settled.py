@@ -100,7 +100,7 @@ class TestGroups:
         return slow
 
     @pytest.mark.parametrize("question", GROUP_QUESTIONS)
-    async def test_an_answer_waits_for_what_it_rests_on(self, client, part, slow, question):
+    async def test_an_answer_waits_for_what_it_depends_on(self, client, part, slow, question):
         key, message, version = GROUP_QUESTIONS[question]
         asked = Asked(client, key, message(), version)
         assert await asked.waits()
@@ -109,7 +109,7 @@ class TestGroups:
 
     @pytest.mark.parametrize("told_first", [True, False])
     @pytest.mark.parametrize("question", GROUP_QUESTIONS)
-    async def test_and_is_none_if_another_broker_coordinates_now(self, client, part, slow, question, told_first):
+    async def test_it_is_an_error_if_another_broker_coordinates_now(self, client, part, slow, question, told_first):
         key, message, version = GROUP_QUESTIONS[question]
         asked = Asked(client, key, message(), version)
         assert await asked.waits()
@@ -124,7 +124,7 @@ class TestGroups:
         answer = await client.ask(ApiKey.HEARTBEAT, groups.heartbeat("g", "m", 1))
         assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
-    async def test_who_waits_for_a_generation_looks_for_the_next_coordinator(self, client, part):
+    async def test_a_waiting_join_is_sent_to_the_next_coordinator(self, client, part):
         member = await client.stable()
         slow = SlowReplicas(part)
         client.send(ApiKey.JOIN_GROUP, groups.join_group("g", member, protocols=[("range", b"new")]))
@@ -135,7 +135,7 @@ class TestGroups:
             assert (await waiting.answer()).error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.NONE)
             assert (await other.join()).error_code == ErrorCode.NOT_COORDINATOR
 
-    async def test_the_next_coordinator_goes_on_with_what_is_in_the_log(self, client, part, slow):
+    async def test_the_next_coordinator_continues_with_what_is_in_the_log(self, client, part, slow):
         slow.commit(part)
         slow.lose(part, client.broker.groups)
         assert await client.committed() == ErrorCode.NOT_COORDINATOR
@@ -189,7 +189,7 @@ class TestTransactions:
         return slow
 
     @pytest.mark.parametrize("question", TRANSACTION_QUESTIONS)
-    async def test_an_answer_waits_for_what_it_rests_on(self, client, producer, slow, question):
+    async def test_an_answer_waits_for_what_it_depends_on(self, client, producer, slow, question):
         """Nobody may write to a partition of which a new coordinator would not know: it would not end there."""
         key, message, version = TRANSACTION_QUESTIONS[question]
         asked = Asked(client, key, message(producer), version)
@@ -201,7 +201,7 @@ class TestTransactions:
 
     @pytest.mark.parametrize("told_first", [True, False])
     @pytest.mark.parametrize("question", TRANSACTION_QUESTIONS)
-    async def test_and_is_none_if_another_broker_coordinates_now(self, client, producer, slow, question, told_first):
+    async def test_it_is_an_error_if_another_broker_coordinates_now(self, client, producer, slow, question, told_first):
         key, message, version = TRANSACTION_QUESTIONS[question]
         asked = Asked(client, key, message(producer), version)
         assert await asked.waits()

@@ -25,7 +25,7 @@ async def test_the_leader_hands_out_the_assignment(client, version):
 
 
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
-async def test_from_version_5_a_member_says_by_which_protocol(client, missing):
+async def test_from_version_5_a_member_names_its_protocol(client, missing):
     member = await client.stable()
     message = sync_group("g", member, 1, **{**BY_RANGE, missing: None})
     assert (await client.ask(ApiKey.SYNC_GROUP, message, 4)).error_code == ErrorCode.NONE

@@ -64,7 +64,7 @@ async def test_every_version_ends_transactions(broker, client, version):
     assert [partition(broker, "t", index).log.end_offset for index in range(3)] == [2, 0, 1]
 
 
-async def test_partitions_that_are_not_there(client):
+async def test_partitions_that_do_not_exist(client):
     assert await write(client, marker(("t", [0, 3]), ("unknown", [0]))) == [
         (
             7,
@@ -97,7 +97,7 @@ async def test_the_answer_waits_for_replicas(broker, client):
     assert (await asking).markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
-async def test_a_marker_that_may_be_cut_is_not_acknowledged(broker, client):
+async def test_a_marker_that_may_be_truncated_is_not_acknowledged(broker, client):
     slow = SlowReplicas(partition(broker))
     request = WriteTxnMarkersRequest(markers=[marker(("t", [0]))])
     asking = asyncio.get_running_loop().create_task(client.ask(ApiKey.WRITE_TXN_MARKERS, request, 1))
@@ -106,7 +106,7 @@ async def test_a_marker_that_may_be_cut_is_not_acknowledged(broker, client):
     assert (await asking).markers[0].topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_what_is_over(client):
+async def test_markers_of_outdated_epochs(client):
     await write(client, marker(("t", [0]), epoch=2, coordinator_epoch=3))
     stale_epoch = marker(("t", [0]), epoch=1, coordinator_epoch=3)
     stale_coordinator = marker(("t", [0]), epoch=2, coordinator_epoch=2)
@@ -132,12 +132,12 @@ async def test_what_no_producer_can_have_sent(broker, client):
     assert partition(broker).log.end_offset == 0
 
 
-async def test_nothing_to_write_is_answered(client):
+async def test_an_empty_request_is_answered(client):
     assert await write(client) == []
     assert await write(client, marker()) == [(7, {})]
 
 
-async def test_the_log_of_transactions_takes_no_marker(tmp_path):
+async def test_the_transaction_log_accepts_no_marker(tmp_path):
     """Kafka writes it, and after the next start loses what follows it in that partition."""
     async with coordinating(tmp_path) as client:
         await client.init("known")

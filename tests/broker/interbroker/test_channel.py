@@ -105,7 +105,7 @@ async def test_an_answer_larger_than_the_buffer_is_received_whole(channel_to):
         assert (await ask(channel)).remaining_partitions == remaining
 
 
-async def test_nobody_there_is_an_error(channel_to):
+async def test_a_refused_connection_is_an_error(channel_to):
     async with OtherBroker(shut_down) as broker:
         channel = channel_to(broker)
     with pytest.raises(ChannelError, match="cannot connect"):
@@ -151,7 +151,7 @@ async def test_nonsense_closes_the_connection(channel_to, nonsense, reason):
             await ask(channel_to(broker))
 
 
-async def test_a_connection_that_is_never_made_is_given_up(channel_to):
+async def test_a_connection_that_is_never_established_is_abandoned(channel_to):
     class Silence(Network):
         async def connect(self, host, port):
             await asyncio.Event().wait()
@@ -162,7 +162,7 @@ async def test_a_connection_that_is_never_made_is_given_up(channel_to):
         await ask(channel, timeout_ms=20)
 
 
-async def test_a_closed_channel_takes_no_requests(channel_to):
+async def test_a_closed_channel_accepts_no_requests(channel_to):
     async with OtherBroker(shut_down) as broker:
         channel = channel_to(broker)
         channel.close()

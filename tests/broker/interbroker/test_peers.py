@@ -64,7 +64,7 @@ async def test_a_broker_without_the_listener_between_brokers_cannot_be_asked(mak
     assert peers.channel(2, "markers") is None
 
 
-async def test_the_own_broker_is_asked_directly_when_it_is_the_controller(make_peers):
+async def test_this_broker_is_asked_directly_when_it_is_the_controller(make_peers):
     asked = []
 
     async def serve(key, message):
@@ -109,7 +109,7 @@ async def test_a_controller_that_does_not_know_this_registration_yet_is_asked_ag
     assert answers == []
 
 
-async def test_who_has_registered_again_since_must_ask_anew(make_peers):
+async def test_a_broker_that_has_registered_again_must_make_a_new_request(make_peers):
     """The same request would be refused for as long as it is sent."""
 
     async def serve(key, message):

@@ -48,7 +48,7 @@ def test_a_change_of_one_partition_leaves_the_others():
     assert [each.leader_id for each in cache.topic("t").partitions] == [1, 2]
 
 
-def test_listeners_hear_of_changes_and_of_nothing_else():
+def test_listeners_are_called_for_changes_and_nothing_else():
     cache = make_cache()
     changes = []
     cancel = cache.subscribe(changes.append)
@@ -108,7 +108,7 @@ def test_settings_are_followed():
     assert [bool(change.broker_configs) for change in changes] == [False, True]
 
 
-def test_a_topic_that_is_missing_when_everything_is_told_is_gone():
+def test_a_topic_that_is_missing_in_a_full_update_is_gone():
     """It was deleted when this broker had no session, or by a controller that died before it told anybody."""
     cache = make_cache()
     told(cache, topic(partition(0)))

@@ -32,18 +32,18 @@ def limits(**values):
 
 
 @pytest.mark.parametrize("first", range(len(ORDER)))
-def test_the_most_specific_quota_holds(quotas, first):
+def test_the_most_specific_quota_applies(quotas, first):
     for number, entity in list(enumerate(ORDER))[first:]:
         quotas.set(entity, {RATE: number + 1.0})
     assert quotas.of("alice", "app", 0).produce.limit == first + 1
 
 
-def test_without_quotas_nothing_holds(quotas):
+def test_without_quotas_nothing_applies(quotas):
     assert not quotas.are_there
     assert quotas.of("alice", "app", 0) is None
 
 
-def test_a_quota_that_is_taken_away_holds_no_longer(quotas):
+def test_a_quota_that_is_removed_no_longer_applies(quotas):
     quotas.set(Entity("alice"), limits(producer_byte_rate=1))
     assert quotas.of("alice", "app", 0) is not None
     quotas.set(Entity("alice"), {})
@@ -108,7 +108,7 @@ def test_what_was_used_counts_when_a_quota_changes(quotas):
     assert uses(quotas, "alice", "app", size=0) == 10_000
 
 
-def test_nobody_is_held_back_for_longer_than_a_sample_for_the_time_of_requests(quotas):
+def test_request_time_throttles_nobody_for_longer_than_a_sample(quotas):
     quotas.set(Entity("alice"), limits(request_percentage=1))
     assert quotas.of("alice", "app", 0).request.record(5000, 0) == 1000
 

@@ -31,7 +31,7 @@ def test_what_is_over_the_quota_is_refused_where_that_is_strict(client):
     assert request.throttle_ms(client.now_ms) == 3000
 
 
-def test_what_was_refused_is_not_taken(client):
+def test_what_was_refused_costs_no_tokens(client):
     client.asks(strict=True).admit("a", 14)
     assert not client.asks(strict=True).admit("b", 1000)
     client.now_ms += 3000

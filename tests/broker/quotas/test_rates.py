@@ -27,7 +27,7 @@ def test_whoever_is_over_the_limit_waits_until_the_rate_is_within_it():
     assert throttled(Rate(), 20_000, 0, limit=1000) == 10_000
 
 
-def test_waiting_as_long_as_one_was_told_is_enough():
+def test_waiting_for_the_throttle_time_is_enough():
     rate = Rate()
     assert throttled(rate, 15_000, 0, limit=1000) == 5000
     assert throttled(rate, 0, 5000, limit=1000) == 5000  # the window has grown to 10 s by now; the rest counts anew
@@ -47,7 +47,7 @@ def test_what_was_taken_back_does_not_count():
     assert rate.throttle_ms(1000, BEGINNING, KAFKAS) == 0
 
 
-def test_a_limit_of_nothing_is_as_long_as_can_be_said():
+def test_a_limit_of_zero_throttles_for_as_long_as_possible():
     assert throttled(Rate(), 1, 0, limit=0) == 2**31 - 1
 
 
@@ -58,7 +58,7 @@ def test_a_rate_is_idle_when_nothing_of_it_counts():
     assert rate.is_idle(BEGINNING + 11_000, KAFKAS)
 
 
-def test_a_bucket_begins_with_what_a_window_has():
+def test_a_bucket_starts_with_a_windows_worth():
     bucket = TokenBucket()
     bucket.take(22, 2, BEGINNING, KAFKAS)
     assert bucket.throttle_ms(2, BEGINNING, KAFKAS) == 0
@@ -68,7 +68,7 @@ def test_a_bucket_begins_with_what_a_window_has():
     assert bucket.throttle_ms(2, BEGINNING + 1500, KAFKAS) == 0
 
 
-def test_a_bucket_never_has_more_than_a_window_has():
+def test_a_bucket_never_holds_more_than_a_windows_worth():
     bucket = TokenBucket()
     bucket.take(0, 2, BEGINNING, KAFKAS)
     bucket.take(24, 2, BEGINNING + 3_600_000, KAFKAS)

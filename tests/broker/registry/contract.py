@@ -28,7 +28,7 @@ class RegistryContract:
         assert (node.data, node.version) == (b"one", 0)
         assert registry.find("/a") == node
 
-    async def test_what_is_not_there(self, registry: Registry) -> None:
+    async def test_nodes_that_do_not_exist(self, registry: Registry) -> None:
         assert registry.find("/a") is None
         with pytest.raises(NoNode) as caught:
             registry.get("/a")
@@ -184,7 +184,7 @@ class RegistryContract:
         assert registry.children("/") == ["a", "c"]
         assert registry.children("/a") == ["b"]
 
-    async def test_a_watch_tells_of_the_path_and_what_is_below(self, registry: Registry) -> None:
+    async def test_a_watch_reports_the_path_and_everything_below(self, registry: Registry) -> None:
         await registry.create("/a")
         seen: list[tuple[str, bytes | None]] = []
         registry.watch("/a/b", lambda changes: seen.extend((path, node and node.data) for path, node in changes))
@@ -246,7 +246,7 @@ class RegistryContract:
         assert [type(error) for error in reported] == [LookupError]
         assert len(seen) == 1
 
-    async def test_a_closed_registry_takes_no_mutations(self, registry: Registry) -> None:
+    async def test_a_closed_registry_accepts_no_mutations(self, registry: Registry) -> None:
         await registry.close()
         with pytest.raises(RegistryUnavailable):
             await registry.create("/a")

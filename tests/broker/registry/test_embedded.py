@@ -97,7 +97,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         EmbeddedRegistry.open(tmp_path / "nowhere" / "registry.db")
 
 
-async def test_a_write_that_fails_changes_nothing_and_later_ones_go_on(tmp_path: Path) -> None:
+async def test_a_write_that_fails_changes_nothing_and_later_ones_succeed(tmp_path: Path) -> None:
     registry = EmbeddedRegistry.open(tmp_path / "registry.db")
     await registry.create("/a", b"one")
     await registry.create("/b")

@@ -23,7 +23,7 @@ def registry(tree):
 
 
 class TestSession(RegistryContract):
-    async def test_a_closed_registry_takes_no_mutations(self, registry):
+    async def test_a_closed_registry_accepts_no_mutations(self, registry):
         await registry.close()
         with pytest.raises(SessionExpired):
             await registry.create("/a")
@@ -66,7 +66,7 @@ async def test_a_node_that_another_session_deleted_does_no_harm(tree):
     await session.expire()
 
 
-async def test_a_session_that_is_cut_off_changes_nothing_and_hears_nothing(tree):
+async def test_a_session_that_is_cut_off_changes_nothing_and_sees_nothing(tree):
     session, other = Session(tree), Session(tree)
     seen = []
     session.watch("/", lambda changes: seen.extend(change.path for change in changes))

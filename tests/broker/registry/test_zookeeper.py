@@ -68,7 +68,7 @@ async def until(registry, condition):
         cancel()
 
 
-async def test_own_changes_are_told_once(registry, monkeypatch):
+async def test_own_changes_are_reported_once(registry, monkeypatch):
     """Also if the first event is followed late, when more has changed."""
     events, told = [], []
     monkeypatch.setattr(registry, "_follow", lambda *paths: events.extend(paths))
@@ -129,7 +129,7 @@ async def test_ephemeral_nodes_go_with_their_session(two):
     await until(second, lambda: second.find("/a") is None)
 
 
-async def test_nobody_there_is_an_error():
+async def test_an_unreachable_server_is_an_error():
     with pytest.raises(RegistryUnavailable, match="cannot be reached within 300 ms"):
         await ZooKeeperRegistry.open("127.0.0.1:1", 6000, 300)
 

@@ -11,7 +11,7 @@ def waiting(*offsets):
     return waits, told
 
 
-def test_those_are_told_whose_offset_was_passed():
+def test_waits_whose_offset_was_passed_are_notified():
     waits, told = waiting(1, 2, 2, 3)
     waits.tell(0)
     assert told == []
@@ -27,7 +27,7 @@ def test_a_lower_offset_that_comes_later_is_not_behind_the_others():
     assert [offset for offset, _ in told] == [1, 5, 7]
 
 
-def test_a_failure_is_told_to_all():
+def test_a_failure_is_reported_to_all():
     waits, told = waiting(1, 2)
     failure = LogFailure("gone")
     waits.give_up(failure)
@@ -36,7 +36,7 @@ def test_a_failure_is_told_to_all():
     assert len(told) == 2
 
 
-def test_who_is_told_may_wait_again():
+def test_a_callback_may_wait_again():
     waits, told = CommitWaits(), []
 
     def again(failure):
@@ -52,7 +52,7 @@ def test_who_is_told_may_wait_again():
     assert len(told) == 3
 
 
-def test_those_that_were_cancelled_do_not_pile_up():
+def test_cancelled_waits_do_not_pile_up():
     waits, _ = waiting()
     for number in range(10_000):
         waits.add(number, print).cancel()

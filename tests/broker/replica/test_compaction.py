@@ -118,7 +118,7 @@ async def test_another_rate_ends_a_cleaning_that_would_take_forever(tmp_path, cl
         assert values_of(read_all(partition(broker).log)) == [b"c"]
 
 
-async def test_a_log_that_cannot_be_compacted_is_set_aside_and_the_others_go_on(tmp_path, clock):
+async def test_a_log_that_cannot_be_compacted_is_set_aside_and_the_others_continue(tmp_path, clock):
     async with running(tmp_path, clock=clock, log_cleaner_backoff_ms=BACKOFF * 1000) as broker:
         for name in "bad", "good":
             await create_topic(broker, name, cleanup_policy="compact", min_cleanable_dirty_ratio=0)

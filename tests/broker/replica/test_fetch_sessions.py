@@ -54,7 +54,7 @@ def told(response):
     return [partition.partition_index for topic in response.responses for partition in topic.partitions]
 
 
-def test_a_full_request_begins_a_session_and_tells_everything():
+def test_a_full_request_starts_a_session_and_returns_everything():
     cache = sessions()
     response = ask(cache, fetch(0, 0))
     assert response.session_id == 1
@@ -86,7 +86,7 @@ def test_partitions_join_move_and_leave():
     assert [key.partition for key in context.partitions] == [1]
 
 
-def test_whoever_got_records_goes_to_the_end_of_the_line():
+def test_partitions_that_returned_records_go_to_the_end_of_the_line():
     cache = sessions()
     ask(cache, fetch(0, 0, 0))
     ask(cache, fetch(session_id=1, epoch=1), {0: partition_data(0, records=b"x")})
@@ -110,7 +110,7 @@ def test_an_unknown_session_a_wrong_epoch_and_a_mix_of_names_and_ids_are_refused
     assert told(ask(cache, fetch(session_id=1, epoch=1))) == []  # and none of that harmed the session
 
 
-def test_epoch_minus_one_ends_a_session_and_begins_none():
+def test_epoch_minus_one_ends_a_session_and_starts_none():
     cache = sessions()
     ask(cache, fetch(0))
     response = ask(cache, fetch(0, session_id=1, epoch=-1))
@@ -119,7 +119,7 @@ def test_epoch_minus_one_ends_a_session_and_begins_none():
     assert len(cache) == 0
 
 
-def test_a_full_request_in_a_session_begins_another():
+def test_a_full_request_in_a_session_starts_another():
     cache = sessions()
     ask(cache, fetch(0))
     assert ask(cache, fetch(0, session_id=1, epoch=0)).session_id == 2

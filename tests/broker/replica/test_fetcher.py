@@ -180,7 +180,7 @@ async def test_one_request_at_a_time(fetcher, leader):
     assert leader.asked == (7, 1, {1: 10})
 
 
-async def test_logs_that_diverge_are_cut(fetcher, leader):
+async def test_logs_that_diverge_are_truncated(fetcher, leader):
     followed = Followed()
     await follow(fetcher, followed)
     await leader.sends(data(diverging_epoch=EpochEndOffset(epoch=1, end_offset=6)))
@@ -188,7 +188,7 @@ async def test_logs_that_diverge_are_cut(fetcher, leader):
     assert leader.asked == (7, 1, {0: 6})
 
 
-async def test_an_answer_for_one_that_is_not_followed_any_more_is_dropped(fetcher, leader):
+async def test_an_answer_for_a_partition_that_is_no_longer_followed_is_dropped(fetcher, leader):
     followed, other = Followed(0), Followed(1)
     await follow(fetcher, followed, other)
     fetcher.forget(followed)
@@ -197,7 +197,7 @@ async def test_an_answer_for_one_that_is_not_followed_any_more_is_dropped(fetche
     assert [topic.partitions for topic in leader.requests[-1][1].forgotten_topics_data] == [[0]]
 
 
-async def test_and_for_one_that_follows_in_another_epoch_or_has_moved(fetcher, leader):
+async def test_an_answer_for_another_epoch_or_position_is_dropped(fetcher, leader):
     before, moved = Followed(0), Followed(1)
     await follow(fetcher, before, moved)
     later = Followed(0, leader_epoch=4)
@@ -208,7 +208,7 @@ async def test_and_for_one_that_follows_in_another_epoch_or_has_moved(fetcher, l
 
 
 @pytest.mark.parametrize("error", [CorruptRecords("damaged"), LogFailure("full"), OSError("gone"), ZeroDivisionError()])
-async def test_a_partition_that_fails_waits_while_the_others_go_on(fetcher, leader, clock, error):
+async def test_a_partition_that_fails_waits_while_the_others_continue(fetcher, leader, clock, error):
     bad, good = Followed(0), Followed(1)
     bad.error = error
     await follow(fetcher, bad, good)
@@ -234,7 +234,7 @@ async def test_an_error_for_a_partition_is_reported_once(fetcher, leader, clock)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH])
-async def test_one_whose_leader_epoch_is_not_known_everywhere_yet_is_tried_again_soon(fetcher, leader, clock, error):
+async def test_a_partition_whose_leader_epoch_is_not_known_everywhere_is_retried_soon(fetcher, leader, clock, error):
     await follow(fetcher, Followed(0), Followed(1))
     with capture_logs() as logs:
         for pause_ms in (10, 20, 40):
@@ -250,7 +250,7 @@ async def test_one_whose_leader_epoch_is_not_known_everywhere_yet_is_tried_again
     assert leader.requests[-1][1].max_wait_ms == SETTINGS.replica_fetch_wait_max_ms
 
 
-async def test_and_reported_if_that_lasts(fetcher, leader, clock):
+async def test_such_a_partition_is_reported_if_that_lasts(fetcher, leader, clock):
     await follow(fetcher, Followed(0))
     with capture_logs() as logs:
         for _ in range(12):
@@ -260,7 +260,7 @@ async def test_and_reported_if_that_lasts(fetcher, leader, clock):
     assert [entry["reason"] for entry in logs] == ["UNKNOWN_LEADER_EPOCH"]
 
 
-async def test_a_lost_connection_begins_a_new_session_after_a_while(fetcher, leader, clock):
+async def test_a_lost_connection_starts_a_new_session_after_a_while(fetcher, leader, clock):
     await follow(fetcher, Followed(0))
     await leader.sends(data(0))
     with capture_logs() as logs:
@@ -273,14 +273,14 @@ async def test_a_lost_connection_begins_a_new_session_after_a_while(fetcher, lea
     assert len(logs) == 1
 
 
-async def test_a_session_that_the_leader_has_lost_begins_anew_at_once(fetcher, leader):
+async def test_a_session_that_the_leader_has_lost_is_restarted_at_once(fetcher, leader):
     await follow(fetcher, Followed(0))
     await leader.sends(data(0))
     await leader.sends(error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, session_id=0)
     assert leader.asked == (0, 0, {0: 10})
 
 
-async def test_a_failure_that_nobody_foresaw_does_not_end_it(fetcher, leader, clock):
+async def test_an_unexpected_failure_does_not_end_it(fetcher, leader, clock):
     await follow(fetcher, Followed(0))
     with capture_logs():
         await leader.answers(ZeroDivisionError())

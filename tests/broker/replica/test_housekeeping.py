@@ -132,7 +132,7 @@ async def test_checkpoints_are_written(broker, clock, disk, tmp_path):
     assert read_offsets(path) == {TopicPartition("t", 0): 1}
 
 
-async def test_it_goes_on_and_on(broker, clock, disk):
+async def test_it_repeats(broker, clock, disk):
     for _ in range(3):
         clock.advance(CHECKPOINT)
         await disk.until("rename", RECOVERY_POINT_CHECKPOINT)
@@ -150,7 +150,7 @@ async def test_producers_are_forgotten(tmp_path, clock):
         assert list(partition(broker).log.producer_state.producers) == [2]
 
 
-async def test_nothing_happens_any_more_when_it_has_stopped(tmp_path, clock):
+async def test_nothing_happens_after_it_has_stopped(tmp_path, clock):
     intervals = (RETENTION_CHECK, CHECKPOINT)
     async with running(tmp_path, clock=clock):
         assert all(clock.pending(interval) for interval in intervals)

@@ -114,7 +114,7 @@ async def test_one_that_has_caught_up_joins(changes, partitions, controller):
     assert not changes.are_under_way
 
 
-async def test_one_that_has_not_or_is_down_does_not(changes, partitions, controller):
+async def test_a_follower_that_lags_or_is_down_does_not_join(changes, partitions, controller):
     partitions[0].append_now(batch(b"a"), 0)
     partitions[0].follower_fetched(1, 1, 0, 5)
     fetched(changes, partitions[0], 2, 0)
@@ -152,7 +152,7 @@ async def test_what_was_not_decided_is_asked_again(changes, partitions, controll
     assert [request[0].partition_epoch for request in controller.requests] == [6, 6]
 
 
-async def test_not_if_the_controller_has_spoken_meanwhile(changes, partitions, controller, host):
+async def test_it_is_not_asked_again_if_the_controller_has_decided_meanwhile(changes, partitions, controller, host):
     fetched(changes, partitions[0], 2, 0)
     await settle()
     await controller.answer(ChannelError("gone"))
@@ -163,7 +163,7 @@ async def test_not_if_the_controller_has_spoken_meanwhile(changes, partitions, c
     assert not changes.are_under_way
 
 
-async def test_an_answer_from_an_earlier_epoch_means_nothing(changes, partitions, controller):
+async def test_an_answer_from_an_earlier_epoch_is_ignored(changes, partitions, controller):
     """KAFKA-14617."""
     fetched(changes, partitions[0], 2, 0)
     await settle()

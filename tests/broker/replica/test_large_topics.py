@@ -57,7 +57,7 @@ async def test_a_small_topic_does_not_wait_for_it(broker):
     await broker.replicas.made("large")
 
 
-async def test_it_may_be_deleted_before_it_is_made(broker, tmp_path):
+async def test_it_may_be_deleted_before_it_is_created(broker, tmp_path):
     topic_id = await begin(broker)
     await term_of(broker).delete_topics([TopicReference("large")])
     await broker.replicas.made("large")
@@ -66,7 +66,7 @@ async def test_it_may_be_deleted_before_it_is_made(broker, tmp_path):
     assert not broker.replicas.directory.logs
 
 
-async def test_it_may_be_deleted_and_created_again_before_it_is_made(broker, tmp_path):
+async def test_it_may_be_deleted_and_recreated_before_its_logs_exist(broker, tmp_path):
     first = await begin(broker)
     await term_of(broker).delete_topics([TopicReference("large")])
     second = await begin(broker, partitions=40)
@@ -79,13 +79,13 @@ async def test_it_may_be_deleted_and_created_again_before_it_is_made(broker, tmp
     }
 
 
-async def test_it_may_grow_before_it_is_made(broker):
+async def test_it_may_grow_before_its_logs_exist(broker):
     await begin(broker)
     await term_of(broker).create_partitions([NewPartitions("large", LARGE + 100)])
     assert [each.index for each in broker.replicas] == list(range(LARGE + 100))
 
 
-async def test_settings_that_change_before_it_is_made_hold(broker):
+async def test_settings_that_change_before_its_logs_exist_apply(broker):
     await begin(broker)
     await broker.config_follower.alter_topic(
         "large", lambda _: replace_topic_config({"retention.ms": "1000"}, broker.config)
@@ -94,14 +94,14 @@ async def test_settings_that_change_before_it_is_made_hold(broker):
     assert {each.log.config.retention_ms for each in broker.replicas} == {1000}
 
 
-async def test_the_brokers_settings_that_change_before_it_is_made_hold(broker):
+async def test_the_brokers_settings_that_change_before_its_logs_exist_apply(broker):
     await begin(broker)
     await broker.config_follower.alter_broker(None, lambda _: {"log.retention.ms": "1000"})
     await broker.replicas.made("large")
     assert {each.log.config.retention_ms for each in broker.replicas} == {1000}
 
 
-async def test_a_stop_does_not_wait_for_it_and_the_next_start_makes_it(tmp_path, one_step_a_turn):
+async def test_a_stop_does_not_wait_for_it_and_the_next_start_creates_it(tmp_path, one_step_a_turn):
     async with running(tmp_path) as broker:
         await begin(broker)
     assert len(folders(tmp_path)) < LARGE

@@ -126,14 +126,14 @@ def test_a_follower_that_keeps_pace_one_fetch_behind_does_not_lag():
     assert leader.lagging(300, 2 * LAG + 1, LAG) == [3]
 
 
-def test_an_answer_from_another_leader_epoch_means_nothing():
+def test_an_answer_from_another_leader_epoch_is_ignored():
     leader = leadership()
     change = leader.ask_to_shrink([3])
     assert not leader.answered(change, 4, 11, (1, 2))
     assert leader.maximal_isr == {1, 2, 3}
 
 
-def test_an_answer_to_an_earlier_question_means_nothing():
+def test_an_answer_to_an_earlier_request_is_ignored():
     leader = leadership()
     change = leader.ask_to_shrink([3])
     leader.update(12, (1, 2, 3), (1, 2, 3), 0)
@@ -150,7 +150,7 @@ def test_what_the_controller_refuses_is_forgotten(error):
     assert leader.asked is None
 
 
-def test_what_may_have_got_lost_is_asked_again():
+def test_a_request_that_may_have_been_lost_is_repeated():
     leader = leadership(isr=(1, 2))
     change = leader.ask_to_expand(3)
     assert leader.refused(change, ErrorCode.NOT_CONTROLLER)
@@ -166,7 +166,7 @@ def test_a_leader_that_is_behind_counts_both_until_it_is_told():
     assert leader.maximal_isr == {1, 2}
 
 
-def test_what_is_known_already_does_not_decide_what_is_asked_for():
+def test_an_order_that_repeats_what_is_known_does_not_decide_a_pending_change():
     """A new controller repeats what there was before; the change that is under way may be carried out yet."""
     leader = leadership(isr=(1, 2))
     fetch(leader, 2, 100)
@@ -182,7 +182,7 @@ def test_what_is_known_already_does_not_decide_what_is_asked_for():
     assert leader.asked is None
 
 
-def test_an_order_that_is_older_than_the_last_answer_means_nothing():
+def test_an_order_that_is_older_than_the_last_answer_is_ignored():
     """It was sent twice, and its second copy comes when the ISR has another member."""
     leader = leadership(isr=(1,))
     fetch(leader, 2, 100)

@@ -71,11 +71,11 @@ class TestRoles:
         assert (leads.leadership.isr, leads.leader_id, leads.leader_epoch) == ((1, 2), 1, 3)
         assert (follows.leadership, follows.leader_id, follows.leader_epoch) == (None, 2, 5)
 
-    async def test_one_that_is_not_for_this_broker(self, node):
+    async def test_an_order_that_is_not_for_this_broker(self, node):
         assert errors(await node.order(state(replicas=(2, 3), leader=2))) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         assert folders(node) == []
 
-    async def test_listeners_hear_of_each_new_epoch_once(self, node):
+    async def test_listeners_are_called_once_per_new_epoch(self, node):
         listener = Listener()
         node.replicas.subscribe_roles(listener)
         await node.order(state(leader_epoch=0, replicas=(1, 2)))
@@ -92,7 +92,7 @@ class TestRoles:
             ("deleted", 0, 3),
         ]
 
-    async def test_a_listener_that_fails_does_not_keep_others_from_hearing(self, node):
+    async def test_a_listener_that_fails_does_not_affect_the_others(self, node):
         class Bad:
             def on_leader(self, partition):
                 raise ZeroDivisionError
@@ -115,13 +115,13 @@ class TestRoles:
 
 
 class TestEpochs:
-    async def test_a_deposed_controller_is_not_heard(self, node):
+    async def test_a_deposed_controller_is_not_obeyed(self, node):
         await node.order(state(), controller_epoch=5)
         assert (await node.order(state(leader_epoch=9), controller_epoch=4)).error_code == 11
         assert (await node.stop_replicas(stop(), controller_epoch=4)).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
         assert node.partition().leader_epoch == 0
 
-    async def test_orders_for_an_earlier_life_of_this_broker_are_not_for_this_one(self, node):
+    async def test_orders_for_an_earlier_registration_of_this_broker_are_refused(self, node):
         """KAFKA-7235. A newer epoch than its own is fine, and so is none (KAFKA-9839)."""
         node.broker_epoch = 7
         assert (await node.order(state(), broker_epoch=6)).error_code == ErrorCode.STALE_BROKER_EPOCH
@@ -136,7 +136,7 @@ class TestEpochs:
         assert node.partition().leadership.replicas == (1, 2)
         assert errors(await node.order(state(leader_epoch=4, partition_epoch=6, replicas=(1, 2)))) == [0]
 
-    async def test_a_stop_from_before_the_present_leader_is_not_followed(self, node):
+    async def test_a_stop_from_before_the_current_leader_is_not_followed(self, node):
         """KAFKA-9539."""
         await node.order(state(leader_epoch=4))
         assert errors(await node.stop_replicas(stop(leader_epoch=3))) == [ErrorCode.FENCED_LEADER_EPOCH]
@@ -187,14 +187,14 @@ class TestStopping:
         await node.stop_replicas(stop())
         assert (folders(node), node.forgotten) == ([], [TOPIC_ID])
 
-    async def test_one_that_is_being_made_is_deleted_when_it_is_there(self, node, monkeypatch):
+    async def test_a_partition_that_is_being_created_is_deleted_afterwards(self, node, monkeypatch):
         monkeypatch.setattr("barnabas.broker.replica.turns._SECONDS_PER_TURN", 0)
 
         node.replicas.take_roles(leader_and_isr(*(state(index) for index in range(50))))
         await node.stop_replicas(*(stop(index) for index in range(50)))
         assert (indexes(node), folders(node), node.forgotten) == ([], [], [TOPIC_ID])
 
-    async def test_what_is_not_here_is_no_error(self, node):
+    async def test_stopping_an_unknown_partition_is_not_an_error(self, node):
         assert errors(await node.stop_replicas(stop())) == [0]
 
 
@@ -238,7 +238,7 @@ class TestTopicIds:
 
 
 class TestFailures:
-    async def test_a_log_that_cannot_be_made_is_tried_again(self, node, monkeypatch):
+    async def test_a_log_that_cannot_be_created_is_retried(self, node, monkeypatch):
         def full(*_):
             raise NO_SPACE
 
@@ -254,7 +254,7 @@ class TestFailures:
         assert node.partition().leader_epoch == 2
         assert (node.set_aside.entries(), node.replicas.failure("t")) == ([], None)
 
-    async def test_it_is_tried_again_although_an_order_for_another_partition_was_carried_out(self, node, monkeypatch):
+    async def test_it_is_retried_although_an_order_for_another_partition_was_carried_out(self, node, monkeypatch):
         def full(*_):
             raise NO_SPACE
 
@@ -266,7 +266,7 @@ class TestFailures:
         node.clock.advance(5)
         assert indexes(node) == [0, 1]
 
-    async def test_it_is_not_made_if_it_was_stopped_meanwhile(self, node, monkeypatch):
+    async def test_it_is_not_created_if_it_was_stopped_meanwhile(self, node, monkeypatch):
         def full(*_):
             raise NO_SPACE
 
@@ -287,7 +287,7 @@ class TestFailures:
         assert folders(node)[1].endswith("-stray")
         assert indexes(node) == [0]
 
-    async def test_one_that_was_moved_away_while_this_broker_was_not_heard_of(self, node):
+    async def test_a_partition_that_was_moved_away_while_this_broker_was_gone(self, node):
         await node.order(state(0), state(1))
         moved = node.partition("t", 1)
         node.replicas.set_aside_strays(lambda name, topic_id: name.partition == 0)
@@ -295,7 +295,7 @@ class TestFailures:
         assert indexes(node) == [0]
         assert folders(node)[1].endswith("-stray")
 
-    async def test_a_topic_that_was_deleted_while_this_broker_was_not_heard_of(self, node):
+    async def test_a_topic_that_was_deleted_while_this_broker_was_gone(self, node):
         await node.order(state(0), state(1))
         gone = node.partition("t")
         node.deleted.add(gone.topic_id)

@@ -92,7 +92,7 @@ class TestTopics:
         async with running(tmp_path):  # what could not be deleted before the stop is deleted now
             assert folders(tmp_path) == ["kept-0"]
 
-    async def test_one_of_the_same_name_begins_anew(self, tmp_path):
+    async def test_a_recreated_topic_starts_empty(self, tmp_path):
         async with running(tmp_path) as broker:
             old_id = await create_topic(broker)
             append(broker, b"old")
@@ -105,7 +105,7 @@ class TestTopics:
             assert partition(broker).topic_id == new_id
             assert values(broker) == [b"new"]
 
-    async def test_a_partition_that_cannot_be_made_costs_no_other(self, tmp_path):
+    async def test_a_partition_that_cannot_be_created_does_not_affect_others(self, tmp_path):
         class Full(FileSystem):
             def mkdir(self, path):
                 if path.endswith("t-1"):
@@ -206,7 +206,7 @@ class TestStarting:
                 assert values(broker) == []
 
 
-async def test_an_append_that_fails_for_a_reason_nobody_foresaw_costs_no_other_partition_its_own(tmp_path):
+async def test_an_append_that_fails_unexpectedly_does_not_affect_other_partitions(tmp_path):
     class Disk(FileSystem):
         def pwritev(self, fd, buffers, position):
             if any(b"bad" in bytes(buffer) for buffer in buffers):

@@ -110,7 +110,7 @@ class TestElections:
         assert acks.acknowledged == [b"a", b"b"]
         assert cluster[3].values == [b"a", b"b"]
 
-    async def test_what_only_the_old_leader_had_is_cut(self, cluster):
+    async def test_what_only_the_old_leader_had_is_truncated(self, cluster):
         acks = Acks()
         await cluster.cut(1, 2)
         await cluster.cut(1, 3)
@@ -126,7 +126,7 @@ class TestElections:
         assert bytes_of(cluster[1]) == bytes_of(cluster[2])
         assert cluster[1].partition().log.leader_epochs.entries == cluster[2].partition().log.leader_epochs.entries
 
-    async def test_a_high_watermark_that_is_behind_cuts_nothing(self, cluster):
+    async def test_a_high_watermark_that_is_behind_truncates_nothing(self, cluster):
         """KIP-101, first story: a follower that restarts must not cut what was committed while it did not know that."""
         acks = Acks()
         cluster[1].append(b"a", acks=acks)
@@ -181,7 +181,7 @@ class TestElections:
         assert [node.values for node in cluster.nodes.values()] == [expected] * 3
         assert bytes_of(cluster[1]) == bytes_of(cluster[2]) == bytes_of(cluster[3])
 
-    async def test_epochs_that_the_other_does_not_know_are_cut_one_after_the_other(self, tmp_path):
+    async def test_epochs_that_the_other_does_not_know_are_truncated_one_by_one(self, tmp_path):
         """KIP-279: two brokers led in turns, without the other's records."""
         cluster = Cluster(tmp_path, 2)
         await cluster.controller.elect(1)
@@ -213,7 +213,7 @@ class TestElections:
         assert cluster[1].values == [b"a", b"b"]
         assert [entry.epoch for entry in cluster[1].partition().log.leader_epochs.entries] == [0, 2]
 
-    async def test_producers_are_known_as_the_log_is_after_a_cut(self, cluster):
+    async def test_producers_follow_the_log_after_a_truncation(self, cluster):
         for other in (2, 3):
             await cluster.cut(1, other)
 
@@ -226,7 +226,7 @@ class TestElections:
         assert cluster[1].partition().log.producer_state.producers == {}
 
     @pytest.mark.parametrize("leader", [2, 1])
-    async def test_what_was_sent_in_an_earlier_epoch_is_not_appended_any_more(self, cluster, leader):
+    async def test_records_sent_in_an_earlier_epoch_are_not_appended(self, cluster, leader):
         """It was on its way when the follower was told to lead, or to follow in another epoch."""
         cluster.hold_answers = True
         cluster[1].append(b"late")
@@ -265,7 +265,7 @@ class TestElections:
         assert cluster[1].partition().leader_id == 2
         assert cluster[1].committed == [b"a"]
 
-    async def test_high_watermarks_never_go_back(self, cluster):
+    async def test_high_watermarks_never_decrease(self, cluster):
         seen = dict.fromkeys(cluster.nodes, 0)
 
         def look():
@@ -348,7 +348,7 @@ class TestInSyncReplicas:
         assert acks.acknowledged == [b"a"]
 
     @pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION])
-    async def test_a_leader_that_is_behind_waits_to_be_told(self, cluster, error):
+    async def test_a_leader_that_is_behind_waits_for_orders(self, cluster, error):
         cluster.controller.errors.append(error)
         await cluster.controller.elect(1, isr=(1, 2))
         await cluster.pass_time(2)
@@ -418,7 +418,7 @@ class TestFailingDisk:
         await cluster.pass_time(1)
         assert (cluster[3].disk_events, cluster[3].values) == (2, [b"a"])
 
-    async def test_what_only_this_broker_has_is_nobody_elses_business(self, tmp_path):
+    async def test_a_partition_that_only_this_broker_has_is_not_handed_over(self, tmp_path):
         alone = Cluster(tmp_path, 1)
         await alone.controller.elect(1)
         alone[1].disk.broken = ["/"]

@@ -3,7 +3,7 @@
 from barnabas.broker.replica.traffic import Traffic
 
 
-def test_the_total_keeps_what_deleted_topics_had():
+def test_the_total_includes_deleted_topics():
     traffic = Traffic()
     traffic.of("kept").messages_in += 3
     traffic.of("deleted").messages_in += 4

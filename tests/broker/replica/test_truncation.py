@@ -41,6 +41,6 @@ def cut(follower, leader):
         ("11", "0022", ""),
     ],
 )
-def test_the_logs_agree_afterwards_and_nothing_that_agreed_is_cut(follower, leader, left):
+def test_the_logs_agree_afterwards_and_nothing_that_agreed_is_truncated(follower, leader, left):
     assert cut(follower, leader) == left
     assert leader.startswith(left)

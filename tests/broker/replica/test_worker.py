@@ -20,7 +20,7 @@ def outcomes():
     return queue, lambda outcome: queue.put_nowait((outcome, threading.current_thread()))
 
 
-async def test_work_is_done_on_a_thread_and_its_result_told_on_the_loop(worker):
+async def test_work_is_done_on_a_thread_and_its_result_reported_on_the_loop(worker):
     queue, done = outcomes()
     worker.run(threading.current_thread, done)
     thread, told_on = await queue.get()
@@ -58,7 +58,7 @@ async def test_one_that_blocks_does_not_hold_up_another(worker):
     assert (await queue.get())[0] is True
 
 
-async def test_stopping_finishes_what_was_begun_and_tells_it():
+async def test_stopping_finishes_and_reports_what_was_started():
     worker = Worker(asyncio.get_running_loop(), threads=1)
     finished = []
     for number in range(5):
@@ -67,7 +67,7 @@ async def test_stopping_finishes_what_was_begun_and_tells_it():
     assert finished == [0, 1, 2, 3, 4]
 
 
-async def test_what_comes_after_the_stop_is_not_begun():
+async def test_work_after_the_stop_is_not_started():
     worker = Worker(asyncio.get_running_loop(), threads=1)
     begun = []
     worker.run(lambda: begun.append(1), lambda _: worker.run(lambda: begun.append(2)))

@@ -39,7 +39,7 @@ def test_a_rule_allows_what_it_says_and_nothing_else():
     assert may(acls, of_type=GROUP) is None
 
 
-def test_no_rule_is_about_a_resource():
+def test_a_resource_that_no_rule_applies_to():
     assert may(Acls()) is None
 
 
@@ -78,17 +78,17 @@ def test_denials_win():
 
 
 @pytest.mark.parametrize("operation", [READ, WRITE, AclOperation.DELETE, AclOperation.ALTER])
-def test_who_may_do_something_to_a_resource_may_describe_it(operation):
+def test_a_right_on_a_resource_includes_describing_it(operation):
     assert may(all_of(acl(operation=operation)), DESCRIBE) is True
     assert may(all_of(acl(operation=DESCRIBE), acl(operation=operation, permission=DENY)), DESCRIBE) is True
 
 
-def test_who_may_alter_settings_may_describe_them():
+def test_the_right_to_alter_settings_includes_describing_them():
     assert may(all_of(acl(operation=AclOperation.ALTER_CONFIGS)), AclOperation.DESCRIBE_CONFIGS) is True
     assert may(all_of(acl(operation=AclOperation.ALTER_CONFIGS)), DESCRIBE) is False
 
 
-def test_rules_go_again():
+def test_rules_can_be_removed():
     acls = all_of(acl(), acl("o", pattern_type=PREFIXED), acl("p", pattern_type=PREFIXED))
     assert len(acls) == 3
     acls.put(Pattern(TOPIC, "o", PREFIXED), ())
@@ -115,7 +115,7 @@ rules = st.lists(
 
 
 @given(rules, names, st.sampled_from([READ, WRITE, DESCRIBE]))
-def test_the_index_decides_as_a_look_at_every_rule(own, name, operation):
+def test_the_index_decides_like_a_scan_of_all_rules(own, name, operation):
     """The filter MATCH says in another way which rules are about a resource."""
     about = [each for each in own if AclFilter(TOPIC, name, PatternType.MATCH).matches(each)]
     fitting = [

@@ -42,7 +42,7 @@ def test_super_users_may_do_everything():
     assert access.some(AclOperation.WRITE, ResourceType.TOPIC)
 
 
-def test_where_no_rule_is_everybody_may_do_everything_if_so_set():
+def test_everybody_may_do_everything_to_resources_without_rules_if_so_set():
     access = authorizer(allow_everyone=True).access(Principal("User", "bob"), "10.0.0.1")
     assert access.topic(AclOperation.WRITE, "other")
     assert not access.topic(AclOperation.READ, "t")  # there is a rule about it

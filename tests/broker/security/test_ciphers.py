@@ -41,6 +41,6 @@ def test_a_version_without_suites_is_off():
     ("suites", "complaint"),
     [(["TLS_AES_128_GCM_SHA256"], "can only use all of them or none"), (["NULL_OF_MINE"], "no cipher suite")],
 )
-def test_what_cannot_be_done_is_refused(suites, complaint):
+def test_unsupported_suites_are_refused(suites, complaint):
     with pytest.raises(SecurityError, match=complaint):
         allow_only(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), suites, "ssl.cipher.suites")

@@ -65,7 +65,7 @@ def test_a_name_is_escaped_as_java_does():
         ("RULE:^CN=(.*)$/$1/", "OU=a", None),
     ],
 )
-def test_rules_make_users_of_names(rules, name, mapped):
+def test_rules_map_names_to_users(rules, name, mapped):
     assert PrincipalMapper(rules)(name) == (None if mapped is None else Principal("User", mapped))
 
 

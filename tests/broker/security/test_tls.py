@@ -184,4 +184,4 @@ def test_a_damaged_certificate_does_not_replace_the_one_before(tmp_path):
     with capture_logs() as logs:
         for _ in range(3):
             assert serial_number(found.server_context) == number_of(certificates.server())
-    assert [line["event"] for line in logs] == ["altered settings of TLS cannot be used, those before stay"]
+    assert [line["event"] for line in logs] == ["altered TLS settings cannot be used; the previous ones stay in force"]

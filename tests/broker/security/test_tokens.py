@@ -9,7 +9,7 @@ LIFETIMES = Lifetimes(renewal_ms=100, max_ms=1000)
 TOKEN = Token("id", ALICE, BOB, (CAROL,), issued_at_ms=0, expires_at_ms=100, max_at_ms=1000)
 
 
-def test_a_password_of_an_id_and_a_key():
+def test_a_password_is_computed_from_the_id_and_the_key():
     assert hmac_of("id", "key").hex().startswith("69203b2245b207c6")
     assert len(hmac_of("id", "key")) == 64
     assert hmac_of("id", "another key") != hmac_of("id", "key")
@@ -35,7 +35,7 @@ def test_nothing_is_renewed_beyond_its_longest_life():
     assert renewed(old, ALICE, -1, LIFETIMES, 950).expires_at_ms == 1000
 
 
-def test_an_end_comes_when_it_is_asked_for():
+def test_a_token_expires_when_asked():
     assert ended(TOKEN, ALICE, 50, 10) == TOKEN._replace(expires_at_ms=60)
     assert ended(TOKEN, ALICE, 5000, 10) == TOKEN._replace(expires_at_ms=1000)
     assert ended(TOKEN, ALICE, -1, 10) is None

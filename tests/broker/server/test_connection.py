@@ -79,7 +79,7 @@ async def test_the_next_request_waits_for_the_answer_to_the_former():
         assert (await client.answer(ApiKey.SYNC_GROUP))[0] == 2
 
 
-async def test_produces_that_arrive_together_are_begun_together_and_answered_in_order():
+async def test_produces_that_arrive_together_are_started_together_and_answered_in_order():
     begun = asyncio.Queue()
 
     def produce(request, message):
@@ -187,7 +187,7 @@ async def test_a_buffer_grows_for_a_large_frame_and_goes_back_to_the_pool():
         assert connection._wanted == SMALLEST
 
 
-async def test_a_frame_gets_memory_as_its_bytes_arrive_and_not_on_its_word():
+async def test_a_frame_gets_memory_as_its_bytes_arrive_and_not_by_its_declared_size():
     async with serving(AT_ONCE) as server, connected(server) as client:
         client.send(struct.pack(">i", 90_000_000) + b"\0" * 100)
         await client.writer.drain()
@@ -223,7 +223,7 @@ async def test_garbage_closes_its_own_connection_with_one_log_line(data, reason)
         await other.ask(ApiKey.HEARTBEAT, HEARTBEAT)
 
 
-async def test_bytes_after_a_request_are_let_pass_as_kafka_does():
+async def test_bytes_after_a_request_are_ignored_as_in_kafka():
     async with serving(AT_ONCE) as server, connected(server) as client:
         body = frame(ApiKey.HEARTBEAT, HEARTBEAT)[4:] + b"x"
         client.send(framed(body))
@@ -302,7 +302,7 @@ def segment(tmp_path):
 
 
 @pytest.mark.parametrize("send_file", ["_send_file_zero_copy", "send_file_copying"])
-async def test_records_go_from_file_to_socket_between_what_stands_around_them(segment, monkeypatch, send_file):
+async def test_records_go_from_file_to_socket_between_the_bytes_around_them(segment, monkeypatch, send_file):
     monkeypatch.setattr(connection_module, "send_file", getattr(connection_module, send_file))
     handle, data = segment
 

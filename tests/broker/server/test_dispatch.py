@@ -82,7 +82,7 @@ async def test_a_client_id_may_be_missing_or_change_within_a_connection():
     assert seen == names
 
 
-async def test_tags_in_a_header_are_passed_over():
+async def test_tags_in_a_header_are_skipped():
     plain = frame(ApiKey.HEARTBEAT, HEARTBEAT, version=4)
     header_size = 4 + 10 + len("test")
     tags = b"\x02" + b"\x00\x03abc" + b"\x85\x01\x00"  # two of them, of three bytes and of none
@@ -276,7 +276,7 @@ async def test_a_generator_that_fails_ends_its_connection():
     assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
 
 
-async def test_nothing_goes_on_for_a_client_that_is_gone():
+async def test_work_stops_for_a_client_that_is_gone():
     begun, closed = asyncio.Event(), asyncio.Event()
 
     def endless(request, message):

@@ -105,7 +105,7 @@ async def test_brokers_have_no_quotas(clock):
         assert (await client.ask(ApiKey.PRODUCE, LARGE, 9)).throttle_time_ms == 0
 
 
-async def test_around_zookeeper_the_only_listener_is_not_the_brokers_alone(clock):
+async def test_with_zookeeper_the_only_listener_is_not_only_for_brokers(clock):
     async with serving(PRODUCE, clock=clock, zookeeper_connect="127.0.0.1:1") as server, connected(server) as client:
         server.is_from_broker = lambda connection: True
         server.quotas.set(Entity(client_id="test"), LIMITED)
@@ -122,7 +122,7 @@ async def test_a_client_that_goes_while_it_is_held_back_leaves_nothing_behind(cl
         assert not server.connections
 
 
-async def test_whoever_takes_too_much_of_the_loop_s_time_is_held_back(clock):
+async def test_a_client_that_uses_too_much_of_the_loops_time_is_throttled(clock):
     async def works(request, message):
         for _ in range(3):
             _busy(0.004)
@@ -135,7 +135,7 @@ async def test_whoever_takes_too_much_of_the_loop_s_time_is_held_back(clock):
         assert answer.throttle_time_ms == 1000  # no longer than a sample
 
 
-async def test_waiting_is_not_working(clock):
+async def test_waiting_does_not_count_as_request_time(clock):
     async def waits(request, message):
         await asyncio.sleep(0.35)
         return HeartbeatResponse()

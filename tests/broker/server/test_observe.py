@@ -118,7 +118,7 @@ async def test_an_observer_may_answer_instead_of_the_handler():
         assert (await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)).error_code == 27
 
 
-async def test_a_client_that_goes_away_takes_its_request_along():
+async def test_the_request_of_a_client_that_disconnects_is_abandoned():
     begun, gone = asyncio.Event(), asyncio.Event()
 
     def waits(request, message):
@@ -163,7 +163,7 @@ async def test_frames_that_are_not_requests_are_recognised(data, complaint):
     assert observer.seen == [("misunderstood", complaint)]
 
 
-async def test_a_muted_connection_begins_nothing_until_its_time_is_over():
+async def test_a_muted_connection_starts_nothing_until_its_time_is_over():
     clock = ManualClock()
     observer = PassingOn()
 

@@ -55,7 +55,7 @@ async def test_others_have_their_turn_in_between():
     assert done.index("other") < done.index("a8")
 
 
-async def test_one_may_begin_another():
+async def test_work_may_start_other_work():
     pieces, done = Pieces(), []
 
     def first():
@@ -98,7 +98,7 @@ async def test_a_coroutine_can_wait_for_the_result():
         await pieces.result(failing())
 
 
-async def test_nothing_goes_on_for_a_coroutine_that_was_cancelled():
+async def test_work_stops_for_a_cancelled_coroutine():
     pieces, done = Pieces(), []
     waiting = asyncio.ensure_future(pieces.result(steps("a", 1000, done)))
     await asyncio.sleep(0)

@@ -46,7 +46,7 @@ async def test_failing_closes_the_connection_for_a_reason():
     assert [entry["reason"] for entry in logs] == ["it had to be"]
 
 
-async def test_an_answer_that_cannot_be_encoded_costs_its_client_the_connection_and_whoever_answers_nothing():
+async def test_an_answer_that_cannot_be_encoded_closes_its_connection_and_does_not_raise():
     """A handler's bug may show only when its answer is encoded, long after the handler has returned."""
     api, requests = parking()
     async with serving(api) as server, connected(server) as client:

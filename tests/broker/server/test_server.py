@@ -259,7 +259,7 @@ async def test_beyond_max_connection_creation_rate_a_listener_waits():
         writer.close()
 
 
-async def test_a_server_that_stops_lets_nobody_in_who_waited():
+async def test_a_server_that_stops_accepts_no_waiting_client():
     clock = ManualClock()
     async with serving(AT_ONCE, clock=clock, max_connection_creation_rate=1) as server:
         address = server.listeners[0].host, server.listeners[0].port
@@ -300,7 +300,7 @@ async def test_an_address_that_connects_too_often_is_closed_after_a_while():
         assert await is_served(*address)
 
 
-async def test_brokers_come_in_beyond_max_connections_and_the_longest_silent_client_goes():
+async def test_brokers_exceed_max_connections_and_the_longest_silent_client_is_closed():
     async with serving(AT_ONCE, max_connections=1, **BOTH) as server:
         inside, outside = ((each.host, each.port) for each in server.listeners)
         client = Client(*await asyncio.open_connection(*outside))

@@ -193,7 +193,7 @@ async def test_a_client_without_certificate_is_anonymous(wanted):
         ("server", "required", None),
     ],
 )
-async def test_a_client_is_let_in_only_with_a_good_certificate(issued, wanted, reason):
+async def test_a_client_needs_a_valid_certificate(issued, wanted, reason):
     found = {
         None: None,
         "stranger": certificates.stranger(),
@@ -212,14 +212,14 @@ async def test_a_client_is_let_in_only_with_a_good_certificate(issued, wanted, r
     assert [line["reason"] for line in logs] == [reason]
 
 
-async def test_nobody_is_let_in_whose_name_no_rule_fits():
+async def test_a_client_whose_name_matches_no_rule_is_refused():
     settings = {"ssl_client_auth": "required", "ssl_principal_mapping_rules": "RULE:^CN=(bob),.*$/$1/"}
     with capture_logs() as logs:
         async with Serving(AT_ONCE, **settings) as serving:
             client = await serving.connect(certificates.client())
             assert await client.closed()
     (line,) = logs
-    assert line["reason"].startswith("no rule of ssl.principal.mapping.rules fits CN=alice,OU=people")
+    assert line["reason"].startswith("no rule of ssl.principal.mapping.rules matches CN=alice,OU=people")
 
 
 # --- those who speak something else ---
@@ -254,7 +254,7 @@ async def test_a_plaintext_client_gets_no_answer_that_it_would_misread():
         assert await client.closed()
 
 
-async def test_half_a_handshake_costs_nobody_anything_and_ends():
+async def test_half_a_handshake_affects_nobody_and_is_ended():
     clock = ManualClock()
     with capture_logs() as logs:
         async with Serving(AT_ONCE, clock=clock) as serving:
@@ -273,7 +273,7 @@ async def test_half_a_handshake_costs_nobody_anything_and_ends():
     assert [line["reason"] for line in logs] == ["its TLS handshake took too long"]
 
 
-async def test_hundreds_of_half_open_handshakes_are_in_nobodys_way():
+async def test_hundreds_of_half_open_handshakes_do_not_affect_others():
     hello = b"\x16\x03\x01\x02\x00\x01\x00"
     async with Serving(AT_ONCE) as serving:
         half_open = [await serving.connect_in_plaintext() for _ in range(400)]
@@ -312,7 +312,7 @@ async def test_a_handshake_may_arrive_byte_by_byte():
 
 
 @replaces_a_method
-async def test_one_handshake_that_cannot_be_handled_is_in_nobodys_way(monkeypatch):
+async def test_a_handshake_that_fails_unexpectedly_does_not_affect_others(monkeypatch):
     def fail(self, connection):
         raise RuntimeError("out of luck")
 
@@ -329,7 +329,7 @@ async def test_one_handshake_that_cannot_be_handled_is_in_nobodys_way(monkeypatc
 
 
 @replaces_a_method
-async def test_the_end_of_a_client_without_a_goodbye_is_no_failure():
+async def test_a_client_that_closes_without_an_alert_is_not_a_failure():
     with capture_logs() as logs:
         async with Serving(AT_ONCE) as serving:
             client = await serving.connect()

@@ -71,7 +71,7 @@ def test_rules_are_created_listed_and_deleted(address):
     ("arguments", "complaint"),
     [
         (["delete"], "say which rules to delete"),
-        (["delete", "--all", "--topic", "t"], "leaves nothing to choose"),
+        (["delete", "--all", "--topic", "t"], "takes no other option"),
         (["create", "alice", "read"], "one of the arguments"),
         (["create", "alice", "reed", "--topic", "t"], "'reed' is not one of all, read"),
         (["create", "alice", "alter", "--cluster", "--prefixed"], "does not apply to --cluster"),

@@ -96,7 +96,7 @@ def test_a_token_that_is_not_accepted_does_not_get_in(broker, shown):
     client = confluent(broker, shown, error_cb=failures.append)
     while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
         client.poll(60)
-    wait_until(lambda: "it failed to authenticate by OAUTHBEARER" in broker.log, "the failure in the log")
+    wait_until(lambda: "it failed to authenticate with OAUTHBEARER" in broker.log, "the failure in the log")
     assert shown not in broker.log
 
 

@@ -162,7 +162,7 @@ def test_a_wrong_password_does_not_get_in(broker, files, mechanism, user, passwo
     while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
         client.poll(60)
     # The client hears of it before the connection is closed, which is when it is logged.
-    wait_until(lambda: f"it failed to authenticate by {mechanism}" in broker.log, "the failure in the log")
+    wait_until(lambda: f"it failed to authenticate with {mechanism}" in broker.log, "the failure in the log")
     assert "wrong" not in broker.log
     assert "p4ss" not in broker.log
 

@@ -156,17 +156,17 @@ trigger: never
     ) == [
         (1, "checkpoint: is missing"),
         (1, "name: a pipeline's name has letters, digits, dots, dashes and underscores, at most 100"),
-        (2, "boostrap: nobody knows 'boostrap' here; did you mean 'bootstrap'?"),
+        (2, "boostrap: 'boostrap' is not known here; did you mean 'bootstrap'?"),
         (
             7,
             "sources.lines.value.schema: the column id has the unknown type INTT; did you mean INT? "
             "(an example: id INT NOT NULL, name STRING)",
         ),
-        (8, "sources.users.tpic: nobody knows 'tpic' here; did you mean 'topic'?"),
+        (8, "sources.users.tpic: 'tpic' is not known here; did you mean 'topic'?"),
         (8, "sources.users: a source has either a topic (or topics) or a pattern"),
         (9, "sources.bytes.value: 'jsn' is not one of json, avro, csv, text, bytes; did you mean 'json'?"),
         (13, "transforms.a.sql: there is no view 'linez'; did you mean 'lines'?"),
-        (15, "transforms.b.python: there is no module 'no_such_module', neither in /pipelines nor where Python looks"),
+        (15, "transforms.b.python: there is no module 'no_such_module', neither in /pipelines nor on Python's path"),
         (17, "transforms.c.sql: a query begins with SELECT or WITH, not with 'SELEC'"),
         (18, "transforms.d.sql: the view 'e' is defined further below; a transformation sees those above it"),
         (
@@ -237,7 +237,7 @@ def test_security_that_a_client_cannot_use_is_reported_with_its_line_and_without
         (("sources.lines", "{topic: a, table: true}"), "every source is a table"),
         (("sources.lines", "{topic: a, watermark: soon}"), "'soon' is not a time"),
         (("sources.lines", "{topic: a, headers: 3}"), "'headers' is true or false, not '3'"),
-        (("sources.lines", "{topic: a, max_records_per_batch: 0}"), "a whole number from 1 up"),
+        (("sources.lines", "{topic: a, max_records_per_batch: 0}"), "a whole number of at least 1"),
         (("sources", "{}"), "a pipeline needs a source"),
         (("sources", "[lines]"), "'sources' has a name for each of its parts, not a list"),
         (("sources.2lines", "x"), "'2lines' cannot name a view"),
@@ -250,7 +250,7 @@ def test_security_that_a_client_cannot_use_is_reported_with_its_line_and_without
             ("sinks.out", "{from: lines, topic: a, way: per-task, mode: update}"),
             "per-task is for streams without state",
         ),
-        (("sinks.out", "{from: lines, topic: a, way: per-task, delivery: at-least-once}"), "a way is for exactly-once"),
+        (("sinks.out", "{from: lines, topic: a, way: per-task, delivery: at-least-once}"), "a way applies to"),
         (("sinks.out.transaction_timeout", "1000"), "is from 1 to 900 seconds"),
         (("bootstrap", "nowhere"), "'nowhere' is not an address"),
         (("bad_records", "ignore"), "is not 'stop', 'skip' or 'topic: NAME'"),
@@ -275,7 +275,7 @@ def test_a_value_from_the_command_line_goes_over_the_file():
 def test_invalid_yaml_names_the_line():
     ((line, message),) = problems("name: x\nsources: {a: [}\n")
     assert line == 2
-    assert message.startswith("this is no YAML")
+    assert message.startswith("this is not YAML")
     assert problems("") == [(1, "the file is empty; `barnabas pipeline init` writes an example")]
     assert problems("- a\n- b\n")[0] == (1, "checkpoint: is missing")
 
@@ -288,7 +288,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
     with pytest.raises(PipelineError, match="No such file"):
         load(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"name: x\n\xff\xfe")
-    with pytest.raises(FileError, match=r"binary\.yaml:2: this is no UTF-8"):
+    with pytest.raises(FileError, match=r"binary\.yaml:2: this is not UTF-8"):
         load(tmp_path / "binary.yaml")
 
 

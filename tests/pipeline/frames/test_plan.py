@@ -46,11 +46,12 @@ def test_rows_of_a_source_partition_never_come_in_two_tasks(broker, spark, tmp_p
     topics.fill("others", ["x", "y"])
     topics.fill("wanted", [(n, "yes") for n in numbers])
     outcome = run(parse(PIPELINE, "plans.yaml", tmp_path, [("bootstrap", broker.bootstrap)]), once=True, spark=spark)
-    assert {name: state.how.partition("exactly once, ")[2][:19] for name, state in outcome.states.items()} == {
-        "both": "a transaction a tas",
-        "itself": "a transaction a bat",
-        "named-twice": "a transaction a bat",
-        "asked-for": "a transaction a bat",
+    how = {name: state.how.partition("exactly once, ")[2].partition(" (")[0] for name, state in outcome.states.items()}
+    assert how == {
+        "both": "one transaction per task",
+        "itself": "one transaction per batch",
+        "named-twice": "one transaction per batch",
+        "asked-for": "one transaction per batch",
     }
     twice = [letter + n for n in numbers for letter in "ab"]
     assert Counter(topics.values("both")) == Counter([*numbers, "x", "y"])

@@ -75,12 +75,12 @@ class TestTurns:
         assert [appends.results[f"{number}"].base_offset for number in range(1000)] == list(range(1000))
         assert appends.results["last"] == AppendResult(1000, 1000)
 
-    def test_so_are_too_many_bytes(self, make, replicas):
+    def test_too_many_bytes_for_one_turn_are_appended_in_the_next(self, make, replicas):
         _, appends = make()
         appends.turn(**{f"{number}": batch(bytes(1_000_000)) for number in range(20)})
         assert 5 < len(appends.results) < 10
 
-    def test_so_are_too_many_segments(self, make, replicas):
+    def test_too_many_segments_for_one_turn_are_created_in_the_next(self, make, replicas):
         _, appends = make(LogConfig(segment_bytes=100))
         appends.turn(**{f"{number}": batch() for number in range(20)})
         assert len(appends.results) == 5
@@ -122,7 +122,7 @@ class TestInspections:
             "later": AppendResult(5002, 5002),
         }
 
-    def test_what_it_finds_refuses_that_batch_only(self, make, replicas):
+    def test_a_failed_inspection_refuses_only_its_batch(self, make, replicas):
         _, appends = make(COMPACTED)
         keyless = [*[NewRecord(1, b"k", b"")] * 5000, NewRecord(1, None, b"")]
         appends.turn(long=memoryview(build_batch(keyless)), it=batch())
@@ -213,14 +213,14 @@ class TestReaders:
 
 
 class TestDeleting:
-    def test_readers_take_another_look(self, make):
+    def test_readers_check_again(self, make):
         partition, _ = make()
         reader = Reader()
         partition.waiters[reader] = None
         partition.delete()
         assert reader.news == [0]
 
-    def test_what_was_to_be_appended_is_not(self, make):
+    def test_queued_appends_are_dropped(self, make):
         partition, appends = make()
         appends.queue("it", batch())
         partition.delete()
@@ -240,7 +240,7 @@ class TestDeleting:
         worker.work()
         assert not worker.jobs
 
-    def test_the_timer_of_a_flush_comes_to_nothing(self, make, worker, clock):
+    def test_the_timer_of_a_flush_has_no_effect(self, make, worker, clock):
         partition, appends = make(LogConfig(flush_ms=5000))
         partition.log.last_flush_ms = clock.now_ms()
         appends.turn(it=batch())

@@ -18,7 +18,7 @@ class TestLeading:
         partition.lead(1)
         assert partition.log.high_watermark == 1
 
-    def test_a_new_epoch_begins_at_the_end_of_the_log(self, make):
+    def test_a_new_epoch_starts_at_the_end_of_the_log(self, make):
         partition, appends = make()
         appends.turn(it=batch(b"a", b"b"))
         partition.lead(5)
@@ -46,7 +46,7 @@ class TestLeading:
             (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
         ],
     )
-    def test_a_client_may_believe_in_another_epoch(self, make, epoch, error):
+    def test_a_client_may_expect_another_epoch(self, make, epoch, error):
         partition, _ = make()
         partition.lead(3)
         assert partition.check_leader_epoch(epoch) == error
@@ -76,7 +76,7 @@ class TestFollowers:
 
         return partition, appends, fetched
 
-    def test_what_is_written_is_told_at_once_and_committed_when_all_in_sync_have_it(self, led):
+    def test_a_write_is_reported_at_once_and_committed_when_all_in_sync_have_it(self, led):
         partition, appends, fetched = led
         committed = []
         appends.turn(it=batch(b"a"))
@@ -88,7 +88,7 @@ class TestFollowers:
         fetched(2, 1)
         assert (visible(partition), committed) == ([b"a"], [None])
 
-    def test_readers_hear_of_what_is_committed_and_followers_of_what_is_written(self, led):
+    def test_readers_are_woken_by_commits_and_followers_by_writes(self, led):
         partition, appends, fetched = led
         consumer, follower = Reader(), Reader()
         partition.waiters[consumer] = None
@@ -110,7 +110,7 @@ class TestFollowers:
         fetched(2, 1)
         assert committed == [1]
 
-    def test_who_has_given_up_waiting_is_not_told(self, led):
+    def test_a_cancelled_wait_is_not_notified(self, led):
         partition, appends, fetched = led
         appends.turn(it=batch(b"a"))
         committed = []
@@ -132,7 +132,7 @@ class TestFollowers:
         partition.lead(0, 2, (0, 1, 2), (0, 1))
         assert committed == [None]
 
-    def test_whoever_waits_learns_that_the_leader_is_another_one(self, led):
+    def test_waiting_appends_learn_about_another_leader(self, led):
         partition, appends, _ = led
         committed = []
         readers = [Reader(), Reader()]
@@ -177,7 +177,7 @@ class TestFollowers:
         worker.work()
         assert visible(partition) == [b"a"]
 
-    def test_losing_the_lead_while_the_disk_is_written(self, make, worker):
+    def test_losing_leadership_while_the_disk_is_written(self, make, worker):
         partition, appends = make(FLUSH_EACH)
         appends.turn(it=batch(b"a"))
         partition.follow(1, 1)
@@ -206,13 +206,13 @@ class TestFollowing:
         follows.append_fetched(memoryview(b""), 2, 0)
         assert visible(follows) == [b"a", b"b"]
 
-    def test_but_not_further_than_its_own_log_and_never_back(self, follows):
+    def test_the_high_watermark_stays_within_its_own_log_and_never_decreases(self, follows):
         self.fetched(follows, b"a", 100)
         assert follows.log.high_watermark == 1
         follows.append_fetched(memoryview(b""), 0, 0)
         assert follows.log.high_watermark == 1
 
-    def test_the_log_begins_where_the_leaders_does(self, follows):
+    def test_the_log_starts_where_the_leaders_does(self, follows):
         self.fetched(follows, b"a", 0)
         self.fetched(follows, b"b", 1, log_start_offset=2)
         assert follows.log.log_start_offset == 1  # as far as it is committed here
@@ -240,7 +240,7 @@ class TestFollowing:
         assert not partition.waits_for_disk
         assert replicas.on_disk == [partition]
 
-    def test_a_log_that_was_cut_while_the_disk_was_written(self, make, worker):
+    def test_a_log_that_was_truncated_while_the_disk_was_written(self, make, worker):
         partition, _ = make(FLUSH_EACH)
         partition.follow(1, 4)
         self.fetched(partition, b"a", 0)

@@ -126,7 +126,7 @@ async def test_bare_messages_after_a_handshake_of_version_0():
 
 
 @pytest.mark.parametrize("message", [b"\0alice\0wrong", b"\0nobody\0secret"], ids=["password", "user"])
-async def test_a_failure_is_told_after_a_while_and_ends_the_connection(message):
+async def test_a_failure_is_reported_after_a_while_and_ends_the_connection(message):
     with capture_logs() as logs:
         async with client_of() as (serving, client):
             await handshake(client)
@@ -137,7 +137,7 @@ async def test_a_failure_is_told_after_a_while_and_ends_the_connection(message):
             assert answer.error_message == "Authentication failed: Invalid username or password"
             assert await client.closed()
             assert serving.server.failed_authentications == {("SASL_PLAINTEXT", "PLAIN"): 1}
-    assert [line["reason"] for line in logs] == ["it failed to authenticate by PLAIN"]
+    assert [line["reason"] for line in logs] == ["it failed to authenticate with PLAIN"]
     assert "wrong" not in str(logs)
 
 
@@ -218,7 +218,7 @@ async def test_a_session_ends_unless_the_client_authenticates_again():
     assert [line["reason"] for line in logs] == ["its session is over, and it did not authenticate again"]
 
 
-async def test_somebody_else_cannot_take_over_a_session():
+async def test_another_user_cannot_take_over_a_session():
     async with client_of({"connections.max.reauth.ms": "60000"}) as (serving, client):
         await handshake(client)
         await authenticate(client, b"\0alice\0secret")
@@ -244,7 +244,7 @@ UNSECURED = (
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"sasl.enabled.mechanisms": "GSSAPI"}, "by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER only"),
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "supports only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"),
         ({f"{PREFIX}plain.sasl.jaas.config": "nonsense"}, "cannot be read"),
         ({f"{PREFIX}plain.sasl.server.callback.handler.class": "a.B"}, "cannot run callback handlers"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "for signed tokens, or .* for unsigned ones"),
@@ -253,7 +253,7 @@ UNSECURED = (
         ({**OAUTHBEARER, "sasl.oauthbearer.jwks.endpoint.url": "file:///not/there"}, "cannot be used: No such file"),
     ],
 )
-async def test_what_cannot_be_done_keeps_the_broker_from_starting(settings, complaint):
+async def test_unsupported_settings_keep_the_broker_from_starting(settings, complaint):
     base = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
         "sasl.enabled.mechanisms": "PLAIN",

@@ -112,4 +112,4 @@ async def test_a_url_is_fetched_in_the_background_and_again(issuer):
         assert keys.find("two")
         await keys.answer()
     assert keys.find("two")
-    assert [line["event"] for line in logs] == ["keys cannot be fetched, those before stay"]
+    assert [line["event"] for line in logs] == ["keys cannot be fetched; the previous ones stay in use"]

@@ -97,10 +97,10 @@ def test_a_token_that_is_not_accepted(keys, token, reason):
     assert len(token) < 30 or token not in str(refused.value)
 
 
-def test_unsigned_tokens_only_where_they_are_asked_for():
+def test_unsigned_tokens_only_where_they_are_enabled():
     unsigned = jwt.encode(CLAIMS, None, "none")
     assert validator(None).validate(unsigned).subject == "alice"
-    with pytest.raises(InvalidToken, match="takes unsigned tokens"):
+    with pytest.raises(InvalidToken, match="accepts only unsigned tokens"):
         validator(None).validate(signed())
 
 
@@ -117,14 +117,14 @@ def test_an_exchange(keys, header):
     assert step == Step(b"", Principal("User", "alice"), (NOW + 60) * 1000)
 
 
-def test_a_refused_token_is_told_and_acknowledged(keys):
+def test_a_refusal_is_reported_and_acknowledged(keys):
     exchange = OAuthBearer(validator(keys))
     assert exchange.step(message("nonsense")) == Step(b'{"status":"invalid_token"}')
     with pytest.raises(AuthenticationFailed, match="invalid_token"):
         exchange.step(b"\x01")
 
 
-def test_nobody_is_somebody_else(keys):
+def test_another_authorization_id_is_refused(keys):
     with pytest.raises(AuthenticationFailed, match="authorization id"):
         OAuthBearer(validator(keys)).step(message(signed(), "n,a=bob,"))
 
@@ -133,6 +133,6 @@ def test_nobody_is_somebody_else(keys):
     "sent",
     [b"", b"\xff", b"n,,", b"x,,\x01auth=Bearer t\x01\x01", b"n,b,\x01auth=Bearer t\x01\x01", b"n,,\x01auth=t\x01\x01"],
 )
-def test_a_first_message_that_is_none(keys, sent):
+def test_an_invalid_first_message(keys, sent):
     with pytest.raises(AuthenticationFailed, match="Invalid OAUTHBEARER client first message"):
         OAuthBearer(validator(keys)).step(sent)

@@ -10,7 +10,7 @@ USERS = {"alice": "secret", "bob": "päss"}
 @pytest.mark.parametrize(
     ("message", "user"), [("\0alice\0secret", "alice"), ("alice\0alice\0secret", "alice"), ("\0bob\0päss", "bob")]
 )
-def test_who_knows_the_password_is_let_in(message, user):
+def test_the_right_password_is_accepted(message, user):
     step = Plain(USERS).step(message.encode())
     assert (step.principal, step.answer) == (Principal("User", user), b"")
 
@@ -28,7 +28,7 @@ def test_who_knows_the_password_is_let_in(message, user):
         (b"\xff\xff", "not UTF-8"),
     ],
 )
-def test_nobody_else_is(message, sentence):
+def test_everything_else_is_refused(message, sentence):
     with pytest.raises(AuthenticationFailed, match=sentence) as failure:
         Plain(USERS).step(message)
     assert "wrong" not in str(failure.value)

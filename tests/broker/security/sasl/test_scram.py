@@ -51,7 +51,7 @@ def _from64(text):
 
 
 @pytest.mark.parametrize("user", ["alice", "a=b,c"])
-def test_who_knows_the_password_is_let_in(user):
+def test_the_right_password_is_accepted(user):
     assert log_in(user, "secret") == Principal("User", user)
 
 
@@ -100,7 +100,7 @@ def test_the_broker_must_know_the_password_too():
         b"n,,n=alice,r=",
     ],
 )
-def test_a_first_message_that_is_none_is_refused(message):
+def test_an_invalid_first_message_is_refused(message):
     with pytest.raises(AuthenticationFailed):
         exchange().step(message)
 
@@ -108,7 +108,7 @@ def test_a_first_message_that_is_none_is_refused(message):
 @pytest.mark.parametrize(
     "final", [b"", b"c=biws", b"c=biws,r=x,p=", b"c=AAAA,r={},p=AAAA", b"c=biws,r={},p=%", b"\xff"]
 )
-def test_a_final_message_that_is_none_is_refused(final):
+def test_an_invalid_final_message_is_refused(final):
     server = exchange()
     challenge = server.step(ScramClient(SHA256, "alice", "secret", b"nonce").first()).answer
     nonce = challenge.split(b",")[0].removeprefix(b"r=")
@@ -145,7 +145,7 @@ def test_a_delegation_token_is_another_kind_of_user(flag, is_let_in):
             server.step(proof)
 
 
-def test_no_password_of_a_user_opens_a_token():
+def test_a_users_password_does_not_work_for_a_token():
     server = exchange()
     client = ScramClient(SHA256, "alice", "secret", b"nonce", {"tokenauth": "true"})
     with pytest.raises(AuthenticationFailed):
