@@ -120,7 +120,7 @@ class GroupCoordinator:
             are_new = any(change.topics[name].old is None for name in changed)
             names = changed if changed and not change.brokers else self._cluster.topics.keys()
             for shard in self._runtime.shards.values():
-                shard.consumers.topics_changed(names, are_new)
+                shard.topics_changed(names, are_new)
 
     async def ensure_topic(self) -> ErrorCode:
         """Create the topic that stores groups when it is first needed, by whichever broker is the controller."""

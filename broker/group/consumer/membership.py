@@ -51,8 +51,8 @@ from barnabas.broker.group.consumer.requests import (
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
 from barnabas.broker.group.consumer.target import assign
-from barnabas.broker.group.consumer.topics import Topics, ids_of, metadata_hash
-from barnabas.broker.group.kind import AnyGroup
+from barnabas.broker.group.kind import AnyGroup, GroupKind, makes_room
+from barnabas.broker.group.topics import Topics, ids_of, metadata_hash
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -184,6 +184,8 @@ class ConsumerMembership:
         if isinstance(found, Group) and not found.is_empty:
             return self._upgraded(found, records)
         if found is not None:
+            if not makes_room(found, GroupKind.CONSUMER):
+                return self._existing(group_id)
             records += found.tombstones()
         log.info("consumer group begins", group=group_id)
         return ConsumerGroup(group_id)

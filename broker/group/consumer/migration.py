@@ -25,7 +25,7 @@ from barnabas.broker.group.consumer.records import (
     target_record,
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, may_upgrade
-from barnabas.broker.group.consumer.topics import Topics, metadata_hash
+from barnabas.broker.group.topics import Topics, metadata_hash
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
