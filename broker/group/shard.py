@@ -19,6 +19,8 @@ from barnabas.broker.group.kind import AnyGroup, Committer, GroupKind, makes_roo
 from barnabas.broker.group.of_kind import GroupsOfKind, Surroundings
 from barnabas.broker.group.offsets import Offsets
 from barnabas.broker.group.records import CommittedOffset, ReadRecord, offset_record
+from barnabas.broker.group.streams.kind import StreamsGroups
+from barnabas.broker.group.streams.settings import StreamsSettings
 from barnabas.broker.group.topics import Topics
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import OffsetCommitKey
@@ -29,7 +31,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
 
-class GroupSettings(ClassicSettings, ConsumerSettings, Protocol): ...
+class GroupSettings(ClassicSettings, ConsumerSettings, StreamsSettings, Protocol): ...
 
 
 class GroupShard:
@@ -49,9 +51,11 @@ class GroupShard:
         around = Surroundings(self.groups, settings, set_for_group, topics, timers, carry_out, now_ms, new_id)
         classic = ClassicGroups(around)
         consumers = ConsumerGroups(around, classic.membership.adopt)
+        streams = StreamsGroups(around)
         self.membership = classic.membership
         self.consumers = consumers.membership
-        self._kinds: dict[GroupKind, GroupsOfKind] = {each.kind: each for each in (classic, consumers)}
+        self.streams = streams.membership
+        self._kinds: dict[GroupKind, GroupsOfKind] = {each.kind: each for each in (classic, consumers, streams)}
         self._replays = {key: each.replay for each in self._kinds.values() for key in each.keys}
         self._timers = timers
         self._now_ms = now_ms

@@ -1,8 +1,8 @@
 """The `sticky` assignor of streams groups, equal to Apache Kafka's.
 
 Active tasks go first to those who had them, then to those who had them as standby tasks, as long as nobody gets more
-than a fair share; what is left goes to the least loaded process, and in it to the least loaded member. Standby tasks are
-placed in the same manner, at most one copy of a task in a process. Where loads are equal, the order of Java's hash
+than a fair share; what is left goes to the least loaded process, and in it to the least loaded member. Standby tasks
+are placed in the same manner, at most one copy of a task in a process. Where loads are equal, the order of Java's hash
 tables and queues decides.
 """
 

@@ -14,9 +14,9 @@ TaskEpochs = Mapping[str, Mapping[int, int]]
 class Tasks(NamedTuple):
     """What a target gives a member, or what a member says it has. Apache Kafka 4.3 gives nobody warm-up tasks."""
 
-    active: TaskIds = {}
-    standby: TaskIds = {}
-    warmup: TaskIds = {}
+    active: TaskIds
+    standby: TaskIds
+    warmup: TaskIds
 
     @property
     def is_empty(self) -> bool:
@@ -26,9 +26,9 @@ class Tasks(NamedTuple):
 class AssignedTasks(NamedTuple):
     """What a member has. It may commit with an older epoch for active tasks that it has had since."""
 
-    active: TaskEpochs = {}
-    standby: TaskIds = {}
-    warmup: TaskIds = {}
+    active: TaskEpochs
+    standby: TaskIds
+    warmup: TaskIds
 
     @property
     def is_empty(self) -> bool:
@@ -60,8 +60,8 @@ class AssignedTasks(NamedTuple):
         )
 
 
-NO_TASKS: Final = Tasks()
-NOTHING_ASSIGNED: Final = AssignedTasks()
+NO_TASKS: Final = Tasks({}, {}, {})
+NOTHING_ASSIGNED: Final = AssignedTasks({}, {}, {})
 
 
 def each_task(tasks: Mapping[str, frozenset[int]] | TaskEpochs) -> Iterator[tuple[str, int]]:
