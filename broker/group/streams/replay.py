@@ -25,7 +25,7 @@ def _epoch(group: StreamsGroup, _: Any, value: records.StreamsGroupMetadataValue
 
 
 def _topology(group: StreamsGroup, _: Any, value: records.StreamsGroupTopologyValue | None) -> None:
-    group.topology = None if value is None else topology_of(value.epoch, value.subtopologies)
+    group.topology = None if value is None else topology_of(value)
 
 
 def _member(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.broker.group.assignors.hash_order import in_hash_order, string_hash
@@ -22,7 +22,7 @@ from barnabas.protocol.streams_group_records import (
 class Topology:
     """As the first member of the group described it. Members with another one of the same epoch are refused."""
 
-    epoch: int
+    value: StreamsGroupTopologyValue  # as it was given
     subtopologies: Mapping[str, Subtopology]  # in the order in which Kafka looks at them, by their ids' hashes
     required_topics: tuple[str, ...]
     """Topics that it reads, and topics of its own; the order is Kafka's, too."""
@@ -31,21 +31,21 @@ class Topology:
     """By topic: the subtopology that reads it."""
 
     @property
-    def value(self) -> StreamsGroupTopologyValue:
-        return StreamsGroupTopologyValue(epoch=self.epoch, subtopologies=list(self.subtopologies.values()))
+    def epoch(self) -> int:
+        return self.value.epoch
 
     def is_same(self, other: Topology) -> bool:
         return self.epoch == other.epoch and self.subtopologies == other.subtopologies
 
 
-def topology_of(epoch: int, subtopologies: Iterable[Subtopology]) -> Topology:
+def topology_of(value: StreamsGroupTopologyValue) -> Topology:
     found: dict[str, Subtopology] = {}
-    for each in subtopologies:
+    for each in value.subtopologies:
         if each.subtopology_id in found:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"The topology has two subtopologies {each.subtopology_id}.")
         found[each.subtopology_id] = each
-    if epoch < 0:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"The topology's epoch is {epoch}.")
+    if value.epoch < 0:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"The topology's epoch is {value.epoch}.")
     ordered = {id: found[id] for id in in_hash_order(found, string_hash)}
     required: dict[str, None] = {}
     readers: dict[str, str] = {}
@@ -54,11 +54,12 @@ def topology_of(epoch: int, subtopologies: Iterable[Subtopology]) -> Topology:
             required[topic] = None
             readers[topic] = id
         required.update(dict.fromkeys(info.name for info in each.state_changelog_topics))
-    return Topology(epoch, ordered, tuple(in_hash_order(required, string_hash)), readers)
+    return Topology(value, ordered, tuple(in_hash_order(required, string_hash)), readers)
 
 
 def topology_in(request: requests.Topology) -> Topology:
-    return topology_of(request.epoch, map(_subtopology, request.subtopologies))
+    subtopologies = list(map(_subtopology, request.subtopologies))
+    return topology_of(StreamsGroupTopologyValue(epoch=request.epoch, subtopologies=subtopologies))
 
 
 def _subtopology(asked: requests.Subtopology) -> Subtopology:
