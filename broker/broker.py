@@ -52,6 +52,7 @@ from barnabas.broker.server.dispatch import Api
 from barnabas.broker.server.server import Server
 from barnabas.broker.set_aside import SetAside
 from barnabas.broker.settings_warnings import SettingsWarnings
+from barnabas.broker.streams_topics import StreamsTopics
 from barnabas.broker.token_follower import TokenFollower
 from barnabas.broker.topic_creation import TopicCreation
 from barnabas.broker.transaction.admission import Admission
@@ -101,6 +102,7 @@ class Broker:
     token_follower: TokenFollower | None  # with a secret key for delegation tokens
     peers: Peers
     topic_creation: TopicCreation
+    streams_topics: StreamsTopics
     replicas: Replicas
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
@@ -307,6 +309,9 @@ class Broker:
             lambda: self.config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
         self.topic_creation = TopicCreation(self.config, self.controller, self.cluster, self.peers, self.clock)
+        self.streams_topics = StreamsTopics(
+            self.topic_creation.create_as_asked, self._background.start, self.clock.now_ms
+        )
         self.cluster.subscribe(self._on_change)
         self._make_coordinators(node_id)
         self.replicas.start()

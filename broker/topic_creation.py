@@ -10,6 +10,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.cluster.election import Election
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.controller.create_topics import NewTopic
+from barnabas.broker.controller.results import TopicResult
 from barnabas.broker.interbroker.channel import ChannelError
 from barnabas.broker.interbroker.peers import Peers
 from barnabas.broker.internal_topics import new_topic
@@ -42,16 +43,19 @@ class TopicCreation:
     async def create(self, names: Sequence[str]) -> dict[str, ErrorCode]:
         """Create topics with default settings, or a coordinator's topic with its own. Returns those that failed."""
         topics = [new_topic(name, self._config, len(self._cluster.brokers)) for name in names]
+        return {result.name or "": result.error_code for result in await self.create_as_asked(topics)}
+
+    async def create_as_asked(self, topics: Sequence[NewTopic]) -> Sequence[TopicResult]:
+        """Create these topics. Returns those that failed."""
         term = self._controller.term
         if term is not None:
-            results = await term.create_topics(topics)
-            failed = {result.name or "": result.error_code for result in results if result.error_code}
-            if ErrorCode.NOT_CONTROLLER not in failed.values():
+            failed = [result for result in await term.create_topics(topics) if result.error_code]
+            if all(result.error_code != ErrorCode.NOT_CONTROLLER for result in failed):
                 return failed
-        errors = await self._ask_controller(topics)
-        created = [name for name in names if not errors.get(name)]
-        await self._heard_of(created)
-        return {name: error for name, error in errors.items() if error}
+        failed = [result for result in await self._ask_controller(topics) if result.error_code]
+        names = {result.name for result in failed}
+        await self._heard_of([topic.name for topic in topics if topic.name not in names])
+        return failed
 
     async def create_internal(self, name: str) -> ErrorCode:
         """Create a coordinator's topic. NONE if it already exists."""
@@ -62,7 +66,7 @@ class TopicCreation:
         await self._heard_of([name])
         return ErrorCode.NONE
 
-    async def _ask_controller(self, topics: Sequence[NewTopic]) -> dict[str, ErrorCode]:
+    async def _ask_controller(self, topics: Sequence[NewTopic]) -> Sequence[TopicResult]:
         timeout_ms = self._config.request_timeout_ms
         request = CreateTopicsRequest(topics=[_asked(topic) for topic in topics], timeout_ms=timeout_ms)
         end = self._clock.monotonic() + timeout_ms / 1000
@@ -73,12 +77,15 @@ class TopicCreation:
                 )
             except ChannelError:
                 break
-            errors = {each.name: ErrorCode(each.error_code) for each in answer.topics}
-            if ErrorCode.NOT_CONTROLLER not in errors.values():
-                return errors
+            results = [
+                TopicResult(each.name, error_code=ErrorCode(each.error_code), error_message=each.error_message)
+                for each in answer.topics
+            ]
+            if all(result.error_code != ErrorCode.NOT_CONTROLLER for result in results):
+                return results
             await self._wait(_RETRY_SECONDS)
         # Kafka's answer while a topic is being created: clients ask again.
-        return dict.fromkeys((topic.name for topic in topics), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return [TopicResult(topic.name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for topic in topics]
 
     async def _heard_of(self, names: Sequence[str]) -> None:
         """Wait until the controller has told this broker about topics and their leaders."""

@@ -10,7 +10,7 @@ from barnabas.client.requests.groups import CONSUMERS, delete_groups
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.consumer_protocol import ConsumerProtocolAssignment, read_with_version
 from barnabas.protocol.errors import ErrorCode, ProtocolError
-from barnabas.protocol.messages import consumer_group_describe, describe_groups
+from barnabas.protocol.messages import consumer_group_describe, describe_groups, streams_group_describe
 from barnabas.protocol.messages.delete_groups import DeleteGroupsResponse
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.topic_partition import TopicPartition
@@ -51,11 +51,15 @@ def list_groups(client: Client) -> list[ListedGroup]:
 
 
 def describe_group(client: Client, group: str) -> Group:
-    """A group of either protocol. BrokerError with GROUP_ID_NOT_FOUND if it does not exist."""
+    """A group of any protocol. BrokerError with GROUP_ID_NOT_FOUND if it does not exist."""
 
     def attempt() -> Group:
         node = client.coordinator_of(group)
-        return _describe_consumer_group(client, node, group) or _describe_classic_group(client, node, group)
+        for describe in (_describe_consumer_group, _describe_streams_group):
+            found = describe(client, node, group)
+            if found is not None:
+                return found
+        return _describe_classic_group(client, node, group)
 
     return client.settled(attempt)
 
@@ -98,7 +102,7 @@ def _describe_classic_group(client: Client, node: int, group: str) -> Group:
 
 
 def _describe_consumer_group(client: Client, node: int, group: str) -> Group | None:
-    """A group of the next-generation protocol, or None if it is a classic one."""
+    """A group of the consumer protocol, or None if it is of another kind."""
     connection = client.broker(node)
     if not connection.serves(ApiKey.CONSUMER_GROUP_DESCRIBE):
         return None
@@ -126,6 +130,50 @@ def _describe_consumer_group(client: Client, node: int, group: str) -> Group | N
                     TopicPartition(topic.topic_name, index)
                     for topic in each.assignment.topic_partitions
                     for index in topic.partitions
+                ],
+            )
+            for each in found.members
+        ],
+    )
+
+
+def _describe_streams_group(client: Client, node: int, group: str) -> Group | None:
+    """A streams group, or None if it is of another kind. A member has the partitions that its active tasks read."""
+    connection = client.broker(node)
+    if not connection.serves(ApiKey.STREAMS_GROUP_DESCRIBE):
+        return None
+    request = streams_group_describe.StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    (found,) = connection.ask(request, streams_group_describe.StreamsGroupDescribeResponse).groups
+    if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(found.error_code, f"group '{group}'", found.error_message)
+    subtopologies = (found.topology.subtopologies or []) if found.topology is not None else []
+    read = {
+        each.subtopology_id: [*each.source_topics, *(topic.name for topic in each.repartition_source_topics)]
+        for each in subtopologies
+    }
+    # A topic that is read with wider ones has no partition for some of the tasks.
+    topics = client.metadata(sorted({topic for names in read.values() for topic in names})).topics if read else []
+    counts = {topic.name: len(topic.partitions) for topic in topics}
+    return Group(
+        group_id=group,
+        group_type="streams",
+        state=found.group_state,
+        assignor="sticky",
+        coordinator=str(connection.address),
+        coordinator_id=node,
+        members=[
+            Member(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host,
+                [
+                    TopicPartition(topic, index)
+                    for task in each.assignment.active_tasks
+                    for topic in read.get(task.subtopology_id, ())
+                    for index in task.partitions
+                    if index < counts.get(topic, 0)
                 ],
             )
             for each in found.members

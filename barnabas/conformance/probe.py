@@ -73,6 +73,7 @@ class Probe:
         self.topics: dict[str, Topic] = {}
         self._groups: dict[str, list[tuple[str, str | None]]] = {}
         self._transactional_ids: list[str] = []
+        self._endings: list[Callable[[], object]] = []
         self._wires: list[StrictWire] = []
         self._nodes: dict[int, StrictWire] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
@@ -295,6 +296,10 @@ class Probe:
         if member_id and (member_id, instance_id) not in self._groups.setdefault(group, []):
             self._groups[group].append((member_id, instance_id))
 
+    def at_end(self, ending: Callable[[], object]) -> None:
+        """Do this when the check ends, before its groups are removed."""
+        self._endings.append(ending)
+
     def transactional_id(self) -> str:
         name = self.name()
         self._transactional_ids.append(name)
@@ -341,6 +346,9 @@ class Probe:
         for transactional_id in self._transactional_ids:
             with suppress(Failed, NotApplicable):
                 self._end_transaction(transactional_id)
+        for ending in self._endings:
+            with suppress(Failed, NotApplicable):
+                ending()
         for group, members in self._groups.items():
             with suppress(Failed, NotApplicable):
                 self._remove_group(group, members)

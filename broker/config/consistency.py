@@ -22,6 +22,13 @@ _ORDERED_PAIRS = (
     ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
     ("group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
     ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
+    ("group.streams.min.session.timeout.ms", "group.streams.session.timeout.ms"),
+    ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    ("group.streams.min.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
+    ("group.streams.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
+    ("group.streams.min.assignment.interval.ms", "group.streams.assignment.interval.ms"),
+    ("group.streams.assignment.interval.ms", "group.streams.max.assignment.interval.ms"),
+    ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
 )
 
 _ASSIGNORS = ("uniform", "range")
@@ -43,6 +50,8 @@ def contradictions(config: BrokerSettings) -> Iterator[str]:
             yield f"{smaller} is {low}, but it must not be larger than {larger}, which is {high}"
     if config.group_consumer_heartbeat_interval_ms >= config.group_consumer_session_timeout_ms:
         yield "group.consumer.heartbeat.interval.ms must be smaller than group.consumer.session.timeout.ms"
+    if config.group_streams_heartbeat_interval_ms >= config.group_streams_session_timeout_ms:
+        yield "group.streams.heartbeat.interval.ms must be smaller than group.streams.session.timeout.ms"
     unknown = [name for name in config.group_consumer_assignors if name not in _ASSIGNORS]
     if unknown:
         yield f"group.consumer.assignors names {', '.join(unknown)}, but Barnabas has only {' and '.join(_ASSIGNORS)}"

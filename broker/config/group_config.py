@@ -13,6 +13,13 @@ class GroupSettings:
     consumer_session_timeout_ms = integer(45000, "How long the group waits for a heartbeat of a member.", at_least=1)
     consumer_heartbeat_interval_ms = integer(5000, "How often members must send heartbeats.", at_least=1)
     consumer_assignment_interval_ms = integer(1000, "The shortest time between two computed assignments.", at_least=0)
+    streams_session_timeout_ms = integer(45000, "How long the group waits for a heartbeat of a member.", at_least=1)
+    streams_heartbeat_interval_ms = integer(5000, "How often members must send heartbeats.", at_least=1)
+    streams_num_standby_replicas = integer(0, "How many copies of a task's state there are, too.", at_least=0)
+    streams_initial_rebalance_delay_ms = integer(
+        3000, "How long an empty group waits for more members before its first assignment.", at_least=0
+    )
+    streams_assignment_interval_ms = integer(1000, "The shortest time between two computed assignments.", at_least=0)
 
 
 GROUP_SETTINGS: Final[Mapping[str, Setting[Any]]] = settings_of(GroupSettings)
@@ -26,12 +33,23 @@ def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
         if setting is None:
             raise InvalidConfigError(f"Groups have no setting {name}.")
         values[name] = value = setting.parse(text)
-        short = setting.attribute.removeprefix("consumer_")
-        low, high = (getattr(broker, f"group_consumer_{bound}_{short}") for bound in ("min", "max"))
-        if not low <= value <= high:
-            raise InvalidConfigError(f"{name} is {value}, but it must be from {low} to {high}.")
-    if values["consumer.session.timeout.ms"] <= values["consumer.heartbeat.interval.ms"]:
-        raise InvalidConfigError("consumer.session.timeout.ms must be larger than consumer.heartbeat.interval.ms.")
+        low, high = (_bound(broker, setting.attribute, bound) for bound in ("min", "max"))
+        if low is not None and value < low:
+            raise InvalidConfigError(f"{name} is {value}, but the broker allows no less than {low}.")
+        if high is not None and value > high:
+            raise InvalidConfigError(f"{name} is {value}, but the broker allows no more than {high}.")
+    for kind in ("consumer", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[session] <= values[heartbeat]:
+            raise InvalidConfigError(f"{session} must be larger than {heartbeat}.")
+
+
+def _bound(broker: BrokerConfig, attribute: str, bound: str) -> int | None:
+    """The broker's bound for a setting of groups, if it has one: group.streams.max.session.timeout.ms, for example."""
+    kind, _, rest = attribute.partition("_")
+    name = f"group_{kind}_{bound}_{rest.removeprefix('num_')}"
+    found: int | None = getattr(broker, name, None)
+    return found
 
 
 def describe_group(

@@ -23,6 +23,8 @@ from barnabas.broker.group.consumer.requests import heartbeat_error
 from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset, read_record
 from barnabas.broker.group.shard import GroupShard
+from barnabas.broker.group.streams.configuration import InternalTopic
+from barnabas.broker.group.streams.requests import heartbeat_error as streams_heartbeat_error
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.replicas import Replicas
@@ -34,6 +36,10 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -120,7 +126,7 @@ class GroupCoordinator:
             are_new = any(change.topics[name].old is None for name in changed)
             names = changed if changed and not change.brokers else self._cluster.topics.keys()
             for shard in self._runtime.shards.values():
-                shard.consumers.topics_changed(names, are_new)
+                shard.topics_changed(names, are_new)
 
     async def ensure_topic(self) -> ErrorCode:
         """Create the topic that stores groups when it is first needed, by whichever broker is the controller."""
@@ -215,6 +221,30 @@ class GroupCoordinator:
             answer(heartbeat_error(error) if error else response)
 
         self._runtime.carry_out(index, decision._replace(done=done))
+
+    def streams_heartbeat(
+        self,
+        request: StreamsGroupHeartbeatRequest,
+        client: ClientInfo,
+        answer: Callable[[StreamsGroupHeartbeatResponse, Sequence[InternalTopic]], None],
+    ) -> None:
+        """The answer comes with the application's topics that are to be created."""
+        found = self._runtime.shard_of(request.group_id)
+        if isinstance(found, ErrorCode):
+            answer(streams_heartbeat_error(found), ())
+            return
+        index, shard = found
+        answered = shard.streams.heartbeat(request, client)
+
+        def done(error: ErrorCode) -> None:
+            answered.decision.done(error)
+            if error:
+                too_large = error == ErrorCode.MESSAGE_TOO_LARGE  # a topology that no record can hold
+                answer(streams_heartbeat_error(ErrorCode.UNKNOWN_SERVER_ERROR if too_large else error), ())
+            else:
+                answer(answered.response, answered.missing)
+
+        self._runtime.carry_out(index, answered.decision._replace(done=done))
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         found = self._runtime.shard_of(request.group_id)

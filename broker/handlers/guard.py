@@ -79,6 +79,8 @@ CHECKED_BY_HANDLERS: Final = frozenset(
         ApiKey.SYNC_GROUP,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_GROUPS,
         ApiKey.LIST_GROUPS,
         ApiKey.CREATE_TOPICS,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from barnabas.broker.group.classic.member import Member
     from barnabas.broker.group.consumer.group import ConsumerGroup
     from barnabas.broker.group.consumer.member import ConsumerMember
+    from barnabas.broker.group.streams.group import StreamsGroup
+    from barnabas.broker.group.streams.member import StreamsMember
+    from barnabas.broker.group.streams.tasks import AssignedTasks, Tasks
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
 
@@ -169,6 +172,44 @@ def _consumer_member(
     }
 
 
+def _streams_group(shard: GroupShard, group: StreamsGroup, cluster: LocalCluster) -> Json:
+    problem = None if group.configured is None else group.configured.problem
+    return {
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "topology_epoch": None if group.topology is None else group.topology.epoch,
+        "topics": [] if group.topology is None else sorted(group.topology.required_topics),
+        "problem": None if problem is None else problem.detail,
+        "members": [_streams_member(shard, group, member) for member in group.members.values()],
+    }
+
+
+def _streams_member(shard: GroupShard, group: StreamsGroup, member: StreamsMember) -> Json:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "process_id": member.process_id,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "heard_at_ms": shard.streams.heard_at_ms(group.group_id, member.member_id),
+        "member_epoch": member.epoch,
+        "topology_epoch": member.topology_epoch,
+        "state": member.state.name.lower(),
+        "assignment": _tasks(member.assigned),
+        "revoking": _tasks(member.revoking),
+        "target_assignment": _tasks(group.target_of(member.member_id)),
+    }
+
+
+def _tasks(tasks: Tasks | AssignedTasks) -> Json:
+    """By role and subtopology."""
+    return {
+        role: {subtopology: sorted(indexes) for subtopology, indexes in found.items()}
+        for role, found in tasks._asdict().items()
+    }
+
+
 def _topic_names(cluster: LocalCluster) -> Mapping[bytes, str]:
     return {image.topic_id: name for broker in cluster.brokers for name, image in broker.cluster.topics.items()}
 
@@ -181,6 +222,7 @@ def _partitions(assigned: Mapping[bytes, Collection[int]], names: Mapping[bytes,
 _OF_KIND: Final[dict[GroupKind, Callable[..., Json]]] = {
     GroupKind.CLASSIC: _classic_group,
     GroupKind.CONSUMER: _consumer_group,
+    GroupKind.STREAMS: _streams_group,
 }
 
 

@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.requests import lookup
+from barnabas.client.requests.streams import subtopology, topic_info, topology
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.streams_group_heartbeat import RequestEndpoint
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.console_consumer import formatted_records
 from tests.support.dump_log import dump_log
-from tests.support.group_side import GroupSide
 from tests.support.polling import pause
+from tests.support.streams_side import StreamsSide
 
 pytestmark = pytest.mark.java
 
@@ -29,17 +31,21 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
-GROUPS = ["workers", "static", "left", "simple", "deleted", "aged", "modern"]
+GROUPS = ["workers", "static", "left", "simple", "deleted", "aged", "modern", "flow"]
 LONG = {"session_timeout_ms": 1_800_000}
 PARTITION = "__consumer_offsets-0"
 SEGMENT = "00000000000000000000.log"
 FORMATTERS = ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"]
 
 
-def tell(side: GroupSide) -> None:
+def tell(side: StreamsSide) -> None:
     """A story that leaves records of every kind."""
     topic = side.topic("t")
+    side.topic("u")
+    side.topic("v")
     side.begin("workers", 9)
     side.stable("A", "B", **LONG)
     side.commit((topic, 0, 5), (topic, 1, 6), who="A", generation=2, metadata="half way", leader_epoch=0)
@@ -61,9 +67,10 @@ def tell(side: GroupSide) -> None:
     side.begin("aged", 3)
     side.commit((topic, 0, 12), retention_time_ms=3_600_000)
     tell_of_the_consumer_protocol(side, topic)
+    tell_of_streams(side, topic)
 
 
-def tell_of_the_consumer_protocol(side: GroupSide, topic: str | bytes) -> None:
+def tell_of_the_consumer_protocol(side: StreamsSide, topic: str | bytes) -> None:
     side.begin("modern", 9)
     side.beat("A", 0, topics=["t"], instance_id="i", rack_id="r", server_assignor="range")
     side.beat("B", 0, topics=["t"])
@@ -80,6 +87,27 @@ def tell_of_the_consumer_protocol(side: GroupSide, topic: str | bytes) -> None:
     side.delete()
 
 
+def tell_of_streams(side: StreamsSide, topic: str | bytes) -> None:
+    flow = topology(
+        subtopology("1", "t", sinks=["u"], copartitioned=[([0], [])]),
+        subtopology("0", repartition=[topic_info("u", 3, 1)], changelogs=[topic_info("v", configs=[("a", "b")])]),
+        epoch=4,
+    )
+    side.begin("flow", 9)
+    side.stream("A", 0, topology=flow, tags=[("zone", "z"), ("area", "a")], rack_id="r")
+    side.stream("B", 0, topology=flow, user_endpoint=RequestEndpoint(host="here", port=50_000))
+    mine = {"0": [0, 1, 2], "1": [0, 1, 2]}
+    asked = side.stream("A", 2, active=mine)
+    side.stream("A", 2, active={each.subtopology_id: each.partitions for each in asked.active_tasks})
+    side.stream("B", 3, active={})
+    side.commit((topic, 0, 14), member="A", generation=3)
+    side.stream("B", -1)
+    side.begin("flow-deleted", 9)
+    side.stream("A", 0, topology=flow)
+    side.stream("A", -1)
+    side.delete()
+
+
 # What the story says of offsets: the group, the partition, and the offset, which is none when it was deleted.
 COMMITTED = [
     ("workers", 0, 5),
@@ -93,6 +121,7 @@ COMMITTED = [
     ("deleted", 0, None),
     ("aged", 0, 12),
     ("modern", 0, 13),
+    ("flow", 0, 14),
 ]
 # And of groups: the generation, and what each member was assigned, in base64.
 GENERATIONS = [
@@ -112,9 +141,11 @@ GENERATIONS = [
 # How many records the groups of the consumer protocol leave, besides that offset: for a member that joins, its
 # subscription, the group's epoch, the targets that change, their epoch, and what the member has.
 MODERN = (5 + 6 + 1 + 1 + 1) + (1 + 6 + 1 + 4) + (5 + 4 + 3)
+# And streams groups: the first member brings the topology, too.
+STREAMS = (6 + 6 + 1 + 1 + 1) + 4 + (6 + 4 + 3)
 
 
-def ready(side: GroupSide) -> None:
+def ready(side: StreamsSide) -> None:
     """Nothing tells a client that a coordinator has created and loaded its topic; polling is the only way."""
     while side.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"), 0).error_code:
         pause()
@@ -122,14 +153,16 @@ def ready(side: GroupSide) -> None:
         pause()
 
 
-def groups_and_offsets(side: GroupSide) -> object:
+def groups_and_offsets(side: StreamsSide) -> object:
     side.begin("any", 9)
     described = side.describe(*GROUPS)
     side.ids = {member.member_id: member.member_id for group in described.groups for member in group.members}
     modern = side.described("modern")
     for member in modern.groups[0].members:
         member.assignment = member.target_assignment = None  # the topic of this id is not there
-    return side.comparable([described, modern, side.fetch_groups(dict.fromkeys(GROUPS))])
+    flow = side.streams_described("flow")
+    flow.groups[0].topology = None  # its partitions are counted with the next heartbeat
+    return side.comparable([described, modern, flow, side.fetch_groups(dict.fromkeys(GROUPS))])
 
 
 @dataclass(frozen=True)
@@ -146,19 +179,19 @@ class Told:
 def told(tmp_path_factory):
     data = tmp_path_factory.mktemp("data")
     with BrokerProcess(data, settings=SETTINGS) as barnabas:
-        side = GroupSide(barnabas.port)
+        side = StreamsSide(barnabas.port)
         ready(side)
         tell(side)
         side.close()
         printed = {
             name: formatted_records(
-                barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS) + MODERN
+                barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS) + MODERN + STREAMS
             )
             for name in FORMATTERS
         }
     folder = tmp_path_factory.mktemp("apache-kafka")
     with ApacheKafka(SETTINGS, directory=folder) as kafka:
-        side = GroupSide(kafka.port)
+        side = StreamsSide(kafka.port)
         ready(side)
         tell(side)
         known = groups_and_offsets(side)
@@ -228,13 +261,13 @@ def test_kafka_dump_log_finds_the_same_records_in_both_logs(told):
 
 def test_groups_that_apache_kafka_wrote_are_loaded(told, tmp_path):
     with BrokerProcess(tmp_path, settings=SETTINGS) as barnabas:
-        side = GroupSide(barnabas.port)
+        side = StreamsSide(barnabas.port)
         ready(side)
         side.close()
     (tmp_path / ".kafka_cleanshutdown").unlink()  # so that what is put in its place is looked at
     shutil.copy(told.kafka / PARTITION / SEGMENT, tmp_path / PARTITION / SEGMENT)
     with BrokerProcess(tmp_path, settings=SETTINGS) as barnabas:
-        side = GroupSide(barnabas.port)
+        side = StreamsSide(barnabas.port)
         ready(side)
         assert groups_and_offsets(side) == told.known_to_kafka
         side.close()

@@ -11,6 +11,12 @@ import pytest
 
 from barnabas.client.requests import acls, admin, data, groups, lookup, tokens, transactions, users
 from barnabas.client.requests.records import batch
+from barnabas.client.requests.streams import (
+    streams_group_describe,
+    streams_group_heartbeat,
+    subtopology,
+    topology,
+)
 from barnabas.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.alter_client_quotas import (
@@ -32,7 +38,13 @@ pytestmark = pytest.mark.java
 
 UNKNOWN_ID = bytes(range(16))
 TIME = 1_700_000_000_000
-SETTINGS = {"node.id": "1", "num.partitions": "1", "delete.topic.enable": "true"}
+SETTINGS = {
+    "node.id": "1",
+    "num.partitions": "1",
+    "delete.topic.enable": "true",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+}
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # the resources of settings
 
 
@@ -230,6 +242,37 @@ CASES = {
         ),
         ["describe group g", "describe group h"],
         [["read group g"], ["all group *"]],
+    ),
+    "StreamsGroupHeartbeat": Case(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        [0],
+        lambda side, version: streams_group_heartbeat("nogroup", "m", 1),
+        ["read group nogroup"],
+        [["describe group nogroup"]],
+    ),
+    "StreamsGroupHeartbeat with a topology": Case(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        [0],
+        lambda side, version: streams_group_heartbeat(
+            "s", "m", 0, topology=topology(subtopology("0", "t", sinks=["u"], changelogs=["absent"])), rack_id=""
+        ),
+        ["read group s", "describe topic t", "describe topic u", "describe topic absent"],
+        [["read group s", "read topic *"]],
+    ),
+    "StreamsGroupHeartbeat of who may not create topics": Case(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        [0],
+        lambda side, version: streams_group_heartbeat(
+            "s", "m", 0, topology=topology(subtopology("0", "t", changelogs=["absent"]))
+        ),
+        ["read group s", "describe topic t", "describe topic absent"],
+    ),
+    "StreamsGroupDescribe": Case(
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        [0],
+        lambda side, version: streams_group_describe("flow", "h", operations=True),
+        ["describe group flow", "describe group h", "describe topic t", "describe topic u"],
+        [["read group flow", "read topic *"]],
     ),
     "ListGroups": Case(
         ApiKey.LIST_GROUPS,
@@ -598,6 +641,14 @@ def brokers(tmp_path_factory):
                     9,
                     lambda a: [p for t in a.topics for p in t.partitions],
                 )
+            flow = topology(subtopology("0", "t", "u"))
+            until_answered(
+                side,
+                ApiKey.STREAMS_GROUP_HEARTBEAT,
+                streams_group_heartbeat("flow", "m", 0, topology=flow),
+                0,
+                lambda a: [a],
+            )
             until_answered(
                 side,
                 ApiKey.FIND_COORDINATOR,

@@ -11,7 +11,8 @@ import org.apache.kafka.streams.state.Stores;
 
 /**
  * Counts words with Kafka Streams: arguments are the broker, the guarantee (exactly_once_v2), the topic of lines, the topic
- * of counts, and a folder for its state. Each word that comes gives one record, the word and its count so far.
+ * of counts, a folder for its state, and the group protocol (classic or streams). Each word that comes gives one record,
+ * the word and its count so far.
  * Prints "running" when it is; ends when its input does.
  */
 public class WordCount {
@@ -27,7 +28,8 @@ public class WordCount {
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 1000);
         settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, -1);
         settings.put("auto.offset.reset", "earliest");
-        settings.put("session.timeout.ms", 6000);
+        settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, arguments[5]);
+        if (arguments[5].equals("classic")) settings.put("session.timeout.ms", 6000);
         settings.put("transaction.timeout.ms", 5000);
         settings.put("reconnect.backoff.max.ms", 200);
         StreamsBuilder builder = new StreamsBuilder();

@@ -18,6 +18,7 @@ from barnabas.conformance.rooms import (
     offsets,
     produce,
     settings,
+    streams_groups,
     topics,
     transactions,
 )
@@ -35,6 +36,7 @@ ROOMS: Final[list[Room]] = [
     list_offsets.room,
     groups.room,
     offsets.room,
+    streams_groups.room,
     idempotence.room,
     transactions.room,
 ]

@@ -82,6 +82,50 @@ class GroupSettings:
         internal=True,
     )
 
+    group_streams_max_size = integer(INT_MAX, "How many members a streams group may have.", at_least=1)
+    group_streams_session_timeout_ms = integer(
+        45000, "How long the group waits for a heartbeat before it removes a member of a streams group.", at_least=1
+    )
+    group_streams_min_session_timeout_ms = integer(
+        45000, "The smallest session timeout that a streams group may be set to.", at_least=1
+    )
+    group_streams_max_session_timeout_ms = integer(
+        60000, "The largest session timeout that a streams group may be set to.", at_least=1
+    )
+    group_streams_heartbeat_interval_ms = integer(
+        5000, "How often a member of a streams group must send heartbeats.", at_least=1
+    )
+    group_streams_min_heartbeat_interval_ms = integer(
+        5000, "The smallest heartbeat interval that a streams group may be set to.", at_least=1
+    )
+    group_streams_max_heartbeat_interval_ms = integer(
+        15000, "The largest heartbeat interval that a streams group may be set to.", at_least=1
+    )
+    group_streams_assignment_interval_ms = integer(
+        1000,
+        "The shortest time between two computed assignments of a streams group.",
+        at_least=0,
+        update_mode=CLUSTER_WIDE,
+    )
+    group_streams_min_assignment_interval_ms = integer(
+        0, "The smallest assignment interval that a streams group may be set to.", at_least=0
+    )
+    group_streams_max_assignment_interval_ms = integer(
+        15000, "The largest assignment interval that a streams group may be set to.", at_least=0
+    )
+    group_streams_num_standby_replicas = integer(
+        0, "How many copies of a task's state a streams group keeps, beside the one in use.", at_least=0
+    )
+    group_streams_max_standby_replicas = integer(
+        2, "The most copies of a task's state that a streams group may be set to.", at_least=0
+    )
+    group_streams_initial_rebalance_delay_ms = integer(
+        0,
+        "How long an empty streams group waits for more members before its first assignment.",
+        at_least=0,
+        unlike_kafka=UnlikeKafka(3000, "the only instance of a developer or a test should not wait three seconds"),
+    )
+
     offset_metadata_max_bytes = integer(4096, "The largest metadata that a client may commit with an offset.")
     offsets_topic_num_partitions = integer(50, "How many partitions __consumer_offsets is created with.", at_least=1)
     offsets_topic_replication_factor = short(

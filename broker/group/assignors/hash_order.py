@@ -20,9 +20,11 @@ from typing import TypeVar, cast
 Key = TypeVar("Key")
 
 
-def in_hash_order(keys: Collection[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """The keys as a HashMap, or a HashSet, lists them after they were added one by one in the order given."""
-    capacity = 16
+def in_hash_order(keys: Collection[Key], hash_of: Callable[[Key], int], capacity: int = 16) -> list[Key]:
+    """The keys as a HashMap, or a HashSet, lists them after they were added one by one in the order given.
+
+    `capacity`, a power of two, is what the table began with.
+    """
     while len(keys) * 4 > capacity * 3:  # the load factor, 0.75
         capacity *= 2
     mask = capacity - 1

@@ -20,7 +20,7 @@ from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.consumer.group import ConsumerGroup
 from barnabas.broker.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, MemberState
 from barnabas.broker.group.consumer.migration import check_upgrade, downgraded, upgraded
-from barnabas.broker.group.consumer.objections import Refused, check_epoch, check_request, check_static
+from barnabas.broker.group.consumer.objections import check_epoch, check_request, check_static
 from barnabas.broker.group.consumer.reconciliation import Owned, Target, reconcile
 from barnabas.broker.group.consumer.records import (
     current_record,
@@ -51,8 +51,9 @@ from barnabas.broker.group.consumer.requests import (
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
 from barnabas.broker.group.consumer.target import assign
-from barnabas.broker.group.consumer.topics import Topics, ids_of, metadata_hash
-from barnabas.broker.group.kind import AnyGroup
+from barnabas.broker.group.kind import AnyGroup, GroupKind, makes_room
+from barnabas.broker.group.refused import Refused
+from barnabas.broker.group.topics import Topics, ids_of, metadata_hash
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -184,6 +185,8 @@ class ConsumerMembership:
         if isinstance(found, Group) and not found.is_empty:
             return self._upgraded(found, records)
         if found is not None:
+            if not makes_room(found, GroupKind.CONSUMER):
+                return self._existing(group_id)
             records += found.tombstones()
         log.info("consumer group begins", group=group_id)
         return ConsumerGroup(group_id)

@@ -92,6 +92,7 @@ MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.DESCRIBE_PRODUCERS: (_by_partition("topics", "topics", "partitions", "partition_indexes"),),
     ApiKey.DESCRIBE_TRANSACTIONS: (Mirror("transaction_states", "transactional_ids"),),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Mirror("topics", "topics"),),
 }
 

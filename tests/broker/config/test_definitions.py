@@ -136,6 +136,7 @@ def test_defaults_that_differ_from_kafka_s_say_why():
         "socket.listen.backlog.size",
         "log.dir",
         "group.initial.rebalance.delay.ms",
+        "group.streams.initial.rebalance.delay.ms",
         "offsets.topic.replication.factor",
         "transaction.state.log.replication.factor",
         "transaction.state.log.min.isr",

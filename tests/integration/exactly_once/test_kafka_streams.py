@@ -28,14 +28,19 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "offsets.topic.num.partitions": "2",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    # As a client of the classic protocol asks for it.
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.heartbeat.interval.ms": "500",
+    "group.streams.min.heartbeat.interval.ms": "500",
 }
 WORDS = ["the", "castle", "the", "land", "surveyor", "the"]
 
 
 @contextmanager
-def word_count(bootstrap: str, folder: Path):
+def word_count(bootstrap: str, folder: Path, protocol: str):
     command = java_command(
-        PROGRAM, bootstrap, GUARANTEE, "lines", "counts", str(folder / "state"), dependencies=STREAMS
+        PROGRAM, bootstrap, GUARANTEE, "lines", "counts", str(folder / "state"), protocol, dependencies=STREAMS
     )
     with (folder / "streams.log").open("a") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -94,14 +99,15 @@ class Counts:
         self._consumer.close()
 
 
-def test_words_are_counted_exactly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_words_are_counted_exactly(tmp_path: Path, protocol: str) -> None:
     lines = 0
     with BrokerProcess(tmp_path / "data", settings=SETTINGS) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for each in admin.create_topics([NewTopic(name, 1, 1) for name in ("lines", "counts")]).values():
             each.result(60)
         counts = Counts(broker.bootstrap)
-        with word_count(broker.bootstrap, tmp_path) as streams:
+        with word_count(broker.bootstrap, tmp_path, protocol) as streams:
             for interrupt in (None, broker.kill, broker.stop):
                 write(broker.bootstrap, 200)
                 lines += 200
@@ -119,7 +125,9 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
             streams.kill()
             streams.wait()
             uncommitted.close()
-        with word_count(broker.bootstrap, tmp_path):  # and once more, with its state made again from the broker
+        with word_count(
+            broker.bootstrap, tmp_path, protocol
+        ):  # and once more, with its state made again from the broker
             write(broker.bootstrap, 50)
             lines += 50
             counts.wait_for(lines)
@@ -142,7 +150,7 @@ def test_words_are_counted_exactly_on_three_brokers(tmp_path: Path) -> None:
         for name in ("lines", "counts"):
             cluster.create_topic(name)
         counts = Counts(bootstrap)
-        with word_count(bootstrap, tmp_path):
+        with word_count(bootstrap, tmp_path, "streams"):
             for disturb in (None, move_every_leader, kill_a_coordinator):
                 write(bootstrap, 100)
                 lines += 100

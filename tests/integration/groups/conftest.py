@@ -11,9 +11,9 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.group_side import GroupSide
 from tests.support.polling import pause
 from tests.support.side_by_side import SideBySide
+from tests.support.streams_side import StreamsSide
 
 SETTINGS = {
     "node.id": "1",
@@ -24,13 +24,16 @@ SETTINGS = {
     "offset.metadata.max.bytes": "100",
     "group.consumer.max.size": "3",
     "group.consumer.assignment.interval.ms": "0",
+    "group.streams.max.size": "3",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 
 
 @pytest.fixture(scope="package")
 def brokers(tmp_path_factory):
     with ApacheKafka(SETTINGS) as kafka, BrokerProcess(tmp_path_factory.mktemp("data"), settings=SETTINGS) as barnabas:
-        sides = SideBySide(GroupSide(kafka.port), GroupSide(barnabas.port))
+        sides = SideBySide(StreamsSide(kafka.port), StreamsSide(barnabas.port))
         for side in (sides.kafka, sides.barnabas):
             # Nothing tells a client that a coordinator has created and loaded its topic; polling is the only way.
             while side.ask(ApiKey.FIND_COORDINATOR, lookup.find_coordinator(0, "g"), 0).error_code:
