@@ -27,6 +27,7 @@ from barnabas.broker.handlers import (
     delete_acls,
     delete_groups,
     delete_records,
+    delete_share_group_state,
     delete_topics,
     describe_acls,
     describe_client_quotas,
@@ -47,6 +48,7 @@ from barnabas.broker.handlers import (
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    initialize_share_group_state,
     join_group,
     leader_and_isr,
     leave_group,
@@ -61,6 +63,8 @@ from barnabas.broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    read_share_group_state,
+    read_share_group_state_summary,
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
@@ -69,6 +73,7 @@ from barnabas.broker.handlers import (
     sync_group,
     txn_offset_commit,
     update_metadata,
+    write_share_group_state,
     write_txn_markers,
 )
 from barnabas.broker.handlers.guard import guarded
@@ -171,5 +176,10 @@ def served_by(broker: Broker) -> list[Api]:
         Api(ApiKey.RENEW_DELEGATION_TOKEN, partial(renew_delegation_token.handle, broker)),
         Api(ApiKey.EXPIRE_DELEGATION_TOKEN, partial(expire_delegation_token.handle, broker)),
         Api(ApiKey.DESCRIBE_DELEGATION_TOKEN, partial(describe_delegation_token.handle, broker)),
+        Api(ApiKey.INITIALIZE_SHARE_GROUP_STATE, partial(initialize_share_group_state.handle, broker)),
+        Api(ApiKey.READ_SHARE_GROUP_STATE, partial(read_share_group_state.handle, broker)),
+        Api(ApiKey.WRITE_SHARE_GROUP_STATE, partial(write_share_group_state.handle, broker)),
+        Api(ApiKey.DELETE_SHARE_GROUP_STATE, partial(delete_share_group_state.handle, broker)),
+        Api(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, partial(read_share_group_state_summary.handle, broker)),
     ]
     return [replace(api, handle=guarded(api.key, api.handle)) for api in apis]

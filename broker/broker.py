@@ -52,6 +52,8 @@ from barnabas.broker.server.dispatch import Api
 from barnabas.broker.server.server import Server
 from barnabas.broker.set_aside import SetAside
 from barnabas.broker.settings_warnings import SettingsWarnings
+from barnabas.broker.share.coordinator import ShareCoordinator
+from barnabas.broker.share.persister import Persister, ShareState
 from barnabas.broker.token_follower import TokenFollower
 from barnabas.broker.topic_creation import TopicCreation
 from barnabas.broker.transaction.admission import Admission
@@ -105,6 +107,8 @@ class Broker:
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_coordinator: ShareCoordinator
+    share_state: ShareState
     admission: Admission
     transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
@@ -322,6 +326,11 @@ class Broker:
         create_topic = self.topic_creation.create_internal
         blocks = ControllerBlocks(self.peers.ask_controller, node_id, lambda: self.membership.broker_epoch, timeout_ms)
         self.producer_ids = ProducerIds(blocks.allocate)
+        self.share_coordinator = ShareCoordinator(
+            self.config, self.replicas, self.cluster, self.clock, create_topic, self.server.at_end_of_turn
+        )
+        share_peers = self.peers.for_purpose("share-persister")
+        self.share_state = Persister(node_id, self.cluster, self.share_coordinator, share_peers, self.clock, timeout_ms)
         self.groups = GroupCoordinator(
             self.config, self.replicas, self.cluster, self.clock, create_topic, self.config_follower.group_configs
         )
@@ -349,10 +358,11 @@ class Broker:
         version = self.understood.add_partitions_to_txn
         adder = PartitionAdder(node_id, self.cluster, self.transactions, verifier, self.spawn, timeout_ms, version)
         self.admission = Admission(self.config, self.clock, adder)
-        for listener in (self.groups, self.transactions, self.admission):
+        for listener in (self.groups, self.transactions, self.share_coordinator, self.admission):
             self.replicas.subscribe_roles(listener)
         self.groups.start()
         self.transactions.start()
+        self.share_coordinator.start()
 
     async def _join(self, directory: LogDirectory) -> None:
         """Register, and be told of the cluster. The controller is told by itself, before it lets anybody in."""
@@ -429,6 +439,7 @@ class Broker:
         self._compaction.stop()
         self.groups.stop()
         self.transactions.stop()
+        self.share_coordinator.stop()
         self.config_follower.stop()
         if self.acl_follower is not None:
             self.acl_follower.stop()
@@ -447,8 +458,9 @@ class Broker:
 
         Returns False if that is too much for one turn and something is left for the next.
         """
-        while self.transactions.has_asked or self.replicas.has_due:
+        while self.transactions.has_asked or self.share_coordinator.has_asked or self.replicas.has_due:
             self.transactions.carry_out()
+            self.share_coordinator.carry_out()
             if not self.replicas.append_due():
                 return False
         return True

@@ -21,12 +21,13 @@ class Understood(NamedTuple):
     add_partitions_to_txn: int
     transaction_version: int  # the feature of that name; 2 is KIP-890's second part
     group_version: int  # the feature of that name; 1 is the consumer protocol (KIP-848)
+    share_version: int  # the feature of that name; 1 is share groups (KIP-932)
     highest: dict[ApiKey, int]
     """The highest versions that clients may use, where that is not the highest that is served."""
 
 
 OURS: Final = Understood(
-    write_txn_markers=2, add_partitions_to_txn=5, transaction_version=2, group_version=1, highest={}
+    write_txn_markers=2, add_partitions_to_txn=5, transaction_version=2, group_version=1, share_version=1, highest={}
 )
 # What is left out is what a client needs for transaction.version 2.
 KAFKA_3_9: Final = Understood(
@@ -34,6 +35,7 @@ KAFKA_3_9: Final = Understood(
     add_partitions_to_txn=4,
     transaction_version=0,
     group_version=0,
+    share_version=0,
     highest={ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4, ApiKey.WRITE_TXN_MARKERS: 1},
 )
 

@@ -65,12 +65,9 @@ _SHARE_AND_STREAMS_GROUPS = """
     group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
     group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
     group.streams.num.standby.replicas group.streams.session.timeout.ms share.coordinator.append.linger.ms
-    share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
-    share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
-    share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
-    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
-    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
-    share.coordinator.threads share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+    share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
+    share.coordinator.state.topic.compression.codec share.coordinator.threads
+    share.fetch.purgatory.purge.interval.requests
 """
 
 _QUOTAS_AND_METRICS = """
