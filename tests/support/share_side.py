@@ -2,8 +2,13 @@
 
 from barnabas.broker.share.key import SharePartitionKey
 from barnabas.client.requests import shares
+from barnabas.client.requests.data import produce
+from barnabas.client.requests.records import batch, read_batches
+from barnabas.client.wire import Wire
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.frames import request_frame
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.share_fetch import PartitionData
 from tests.support.polling import pause
 from tests.support.side_by_side import Side
 
@@ -68,3 +73,45 @@ class ShareSide(Side):
 
     def delete(self, *places):
         return self.state(ApiKey.DELETE_SHARE_GROUP_STATE, shares.delete_share_group_state(self.group, *places))
+
+    # --- records ---
+
+    def _of(self, who, key, message, version):
+        """Each member has a connection of its own."""
+        if who not in self._wires:
+            self._wires[who] = Wire("127.0.0.1", self.port)
+        self._wires[who].send(request_frame(key, message, version))
+        return self._wires[who].answer(key, version)
+
+    def leave(self, who):
+        """Close a member's connection."""
+        self._wires.pop(who).close()
+
+    def fetch(self, who, epoch, *places, version=2, **fields):
+        message = shares.share_fetch(self.group, who, epoch, places, **fields)
+        return self._of(who, ApiKey.SHARE_FETCH, message, version)
+
+    def acknowledge(self, who, epoch, acknowledgements=None, version=2, **fields):
+        message = shares.share_acknowledge(self.group, who, epoch, acknowledgements, **fields)
+        return self._of(who, ApiKey.SHARE_ACKNOWLEDGE, message, version)
+
+    def produce(self, place, *batches, topic="t"):
+        """Batches of so many records each."""
+        for count in batches:
+            records = batch(*(b"%d" % number for number in range(count)))
+            answer = self.ask(ApiKey.PRODUCE, produce((topic, place[1], records)), 9)
+            assert not answer.responses[0].partition_responses[0].error_code
+
+    # --- comparing ---
+
+    def comparable(self, value):
+        found = super().comparable(value)
+        if isinstance(value, PartitionData):
+            found["records"] = [(header.base_offset, header.next_offset) for header, _ in read_batches(value.records)]
+            # Apache Kafka names each offset alone where a batch was acknowledged in parts.
+            found["acquired_records"] = [
+                (offset, each.delivery_count)
+                for each in value.acquired_records
+                for offset in range(each.first_offset, each.last_offset + 1)
+            ]
+        return found
