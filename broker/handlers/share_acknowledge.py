@@ -49,8 +49,9 @@ def _begin(broker: Broker, request: Request, message: ShareAcknowledgeRequest, k
     acknowledging = Acknowledging(broker, request.access, key, request.version, renews, done)
     for topic in message.topics:
         for each in topic.partitions:
-            place = topic.topic_id, each.partition_index
-            acknowledging.add(place, acknowledgements_of(each.acknowledgement_batches))
+            if each.acknowledgement_batches:
+                place = topic.topic_id, each.partition_index
+                acknowledging.add(place, acknowledgements_of(each.acknowledgement_batches))
             yield
     acknowledging.all_added()
     return None

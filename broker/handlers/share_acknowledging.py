@@ -94,7 +94,7 @@ class Acknowledging:
         if not are_valid(acknowledgements, self._version, self._renews):
             error = ErrorCode.INVALID_REQUEST
         error = error or topic_error(self._broker, self._access, place)
-        if error or not acknowledgements:
+        if error:
             done(error)
             return
         share = self._broker.share_partitions.find(SharePartitionKey(self._key.group_id, *place))

@@ -258,7 +258,7 @@ class SharePartition:
             self._begin(in_flight.release(member, self._settings.limits(self.key.group_id)), done)
 
     def _begin(self, transition: Transition, done: Done) -> None:
-        if transition.changes:
+        if transition.changes or self._is_writing:  # `done` comes after what was written before
             self._write(_Write(transition.batches, transition, done))
         else:
             done(ErrorCode.NONE)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 from barnabas.broker.clock import Clock
@@ -39,7 +40,7 @@ class SharePartitions:
 
     # --- share partitions ---
 
-    def __iter__(self) -> Iterable[SharePartition]:
+    def __iter__(self) -> Iterator[SharePartition]:
         return iter(self._loaded.values())
 
     def find(self, key: SharePartitionKey) -> SharePartition | None:
@@ -113,8 +114,9 @@ class SharePartitions:
         for topic_id, partition in session.places:
             share = self._loaded.get(SharePartitionKey(group_id, topic_id, partition))
             if share is not None:
-                share.release(member_id, _ignore)
+                share.release(member_id, partial(self._released, share))
 
-
-def _ignore(error: ErrorCode) -> None:
-    pass
+    def _released(self, share: SharePartition, error: ErrorCode) -> None:
+        """A group without members forgets here how far it has come: others may set that meanwhile."""
+        if not self.sessions.are_in(share.key.group_id):
+            share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -53,12 +53,17 @@ class ShareSessions:
         self._most = most
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._by_connection: dict[Connection, dict[SessionKey, None]] = {}
+        self._in_group: dict[str, int] = {}  # how many
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def find(self, key: SessionKey) -> ShareSession | None:
         return self._sessions.get(key)
+
+    def are_in(self, group_id: str) -> bool:
+        """Whether a group has members who read here."""
+        return group_id in self._in_group
 
     def fetch(
         self,
@@ -79,6 +84,7 @@ class ShareSessions:
                 return ErrorCode.SHARE_SESSION_LIMIT_REACHED
             session = self._sessions[key] = ShareSession(key, added, connection)
             self._by_connection.setdefault(connection, {})[key] = None
+            self._in_group[key.group_id] = self._in_group.get(key.group_id, 0) + 1
             return session
         if session is None:
             return ErrorCode.SHARE_SESSION_NOT_FOUND
@@ -113,6 +119,11 @@ class ShareSessions:
             keys.pop(key, None)
             if not keys:
                 self._by_connection.pop(session.connection, None)
+            left = self._in_group[key.group_id] - 1
+            if left:
+                self._in_group[key.group_id] = left
+            else:
+                del self._in_group[key.group_id]
         return session
 
     def connection_closed(self, connection: Connection) -> list[ShareSession]:
