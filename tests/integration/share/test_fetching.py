@@ -11,12 +11,12 @@ pytestmark = pytest.mark.java
 WAIT = {"max_wait_ms": 10_000, "min_bytes": 1}
 
 
-def begin(side, *batches, topic):
+def begin(side, *batches, topic, start_offset=0):
     """A topic with batches of so many records, which the story's group reads from the beginning."""
     place = side.place(topic)
     side.produce(place, *batches, topic=topic)
     # Apache Kafka's share coordinator hears of a new topic a little later than its other parts.
-    while side.initialize(place, start_offset=0).results[0].partitions[0].error_code:
+    while side.initialize(place, start_offset=start_offset).results[0].partitions[0].error_code:
         pause()
     return place
 
