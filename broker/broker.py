@@ -33,6 +33,7 @@ from barnabas.broker.controller.images import BrokerImage, Endpoint, TopicImage
 from barnabas.broker.controller.znodes import deletion_path
 from barnabas.broker.group.coordinator import GroupCoordinator
 from barnabas.broker.interbroker.channel import Channel, ChannelError
+from barnabas.broker.interbroker.end_offsets import EndOffsets
 from barnabas.broker.interbroker.peers import Peers
 from barnabas.broker.interbroker.secured_network import secured
 from barnabas.broker.interbroker.versions import understood_by_all
@@ -112,6 +113,7 @@ class Broker:
     share_coordinator: ShareCoordinator
     share_state: ShareState
     share_partitions: SharePartitions
+    end_offsets: EndOffsets
     admission: Admission
     transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
@@ -343,8 +345,16 @@ class Broker:
             lambda: self.config.group_share_max_share_sessions,
         )
         self.server.connection_closed = self.share_partitions.connection_closed
+        end_peers = self.peers.for_purpose("end-offsets")
+        self.end_offsets = EndOffsets(node_id, self.replicas, self.cluster, end_peers, timeout_ms)
         self.groups = GroupCoordinator(
-            self.config, self.replicas, self.cluster, self.clock, create_topic, self.config_follower.group_configs
+            self.config,
+            self.replicas,
+            self.cluster,
+            self.clock,
+            create_topic,
+            self.config_follower.group_configs,
+            self.share_state,
         )
         self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
         self.transactions = TransactionCoordinator(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.records import CommittedOffset
@@ -18,6 +18,8 @@ class GroupKind(Enum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 class Committer(NamedTuple):
@@ -80,6 +82,19 @@ class AnyGroup(Protocol):
         """The topics that its members read; None if that cannot be told."""
 
     def offsets_kept_since(self) -> Since: ...
+
+
+_MAKES_ROOM_FOR: Final[dict[GroupKind, Collection[GroupKind]]] = {
+    GroupKind.CLASSIC: (GroupKind.CONSUMER, GroupKind.STREAMS),
+    GroupKind.CONSUMER: (GroupKind.CLASSIC,),
+    GroupKind.SHARE: (),
+    GroupKind.STREAMS: (GroupKind.CLASSIC,),
+}
+
+
+def makes_room(group: AnyGroup, kind: GroupKind) -> bool:
+    """Whether a group is empty, and a member of this other kind may begin a new one in its place."""
+    return group.is_empty and kind in _MAKES_ROOM_FOR[group.kind]
 
 
 def listing(group: AnyGroup) -> ListedGroup:

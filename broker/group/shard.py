@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Final, Protocol
 
+from barnabas.broker.background import Background
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult, ProducerIdAndEpoch
 from barnabas.broker.coordinator.timers import Timers
 from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
 from barnabas.broker.group.classic.group import Group
-from barnabas.broker.group.classic.loading import load
+from barnabas.broker.group.classic.kind import ClassicGroups
 from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync
-from barnabas.broker.group.classic.membership import Membership
 from barnabas.broker.group.classic.objections import GroupSettings as ClassicSettings
-from barnabas.broker.group.classic.responses import left
 from barnabas.broker.group.client import ClientInfo
-from barnabas.broker.group.consumer import replay as consumer_records
-from barnabas.broker.group.consumer.classic_members import ClassicMembers
-from barnabas.broker.group.consumer.group import ConsumerGroup
-from barnabas.broker.group.consumer.membership import ConsumerMembership
-from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes
-from barnabas.broker.group.consumer.topics import Topics
-from barnabas.broker.group.kind import AnyGroup, Committer, GroupKind
+from barnabas.broker.group.consumer.kind import ConsumerGroups
+from barnabas.broker.group.consumer.settings import ConsumerSettings
+from barnabas.broker.group.kind import AnyGroup, Committer, GroupKind, makes_room
+from barnabas.broker.group.of_kind import GroupsOfKind, Surroundings
 from barnabas.broker.group.offsets import Offsets
 from barnabas.broker.group.records import CommittedOffset, ReadRecord, offset_record
+from barnabas.broker.group.share.kind import ShareGroups
+from barnabas.broker.group.share.settings import ShareSettings
+from barnabas.broker.group.topics import Topics
+from barnabas.broker.share.persister import ShareState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+from barnabas.protocol.group_records import OffsetCommitKey
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
-from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
+_KNOWS_GROUPS_FROM: Final = 9  # version of OffsetCommit whose clients hear that a group is not there
 
-class GroupSettings(ClassicSettings, ConsumerSettings, Protocol): ...
+
+class GroupSettings(ClassicSettings, ConsumerSettings, ShareSettings, Protocol): ...
 
 
 class GroupShard:
@@ -46,28 +48,24 @@ class GroupShard:
         new_id: Callable[[], str],
         topics: Topics,
         set_for_group: Callable[[str], Mapping[str, str]],
+        share_state: ShareState,
+        background: Background,
     ) -> None:
         """`set_for_group` gives the settings that were set for a group."""
         self.groups: dict[str, AnyGroup] = {}
         self.offsets = Offsets()
-        times = GroupTimes(settings, set_for_group)
-        self.membership = Membership(self.groups, settings, timers, carry_out, now_ms, new_id)
-        self.consumers = ConsumerMembership(
-            self.groups, settings, times, topics, timers, carry_out, self.membership.adopt, now_ms, new_id
-        )
-        self._classic_members = ClassicMembers(self.consumers, settings, topics, timers)
-        self._new_id = new_id
-        self._forget: dict[GroupKind, Callable[[Any], None]] = {
-            GroupKind.CLASSIC: self.membership.forget,
-            GroupKind.CONSUMER: self.consumers.forget,
-        }
-        self._replays: dict[type, Callable[[Any, Any], None]] = {
-            GroupMetadataKey: self._replay_classic,
-            **dict.fromkeys(consumer_records.APPLY, self._replay_consumer),
-        }
+        around = Surroundings(self.groups, settings, set_for_group, topics, timers, carry_out, now_ms, new_id)
+        classic = ClassicGroups(around)
+        consumers = ConsumerGroups(around, classic.membership.adopt)
+        self.membership = classic.membership
+        self.consumers = consumers.membership
+        self.shares = ShareGroups(around, share_state, background)
+        kinds: tuple[GroupsOfKind, ...] = (classic, consumers, self.shares)
+        self._kinds = {each.kind: each for each in kinds}
+        self._replays = {key: each.replay for each in self._kinds.values() for key in each.keys}
         self._timers = timers
+        self._carry_out = carry_out
         self._now_ms = now_ms
-        self._is_loaded = False
 
     # --- durable state ---
 
@@ -89,75 +87,42 @@ class GroupShard:
         else:
             self._replays[type(key)](key, value)
 
-    def _replay_classic(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """For a live group, this brings the assignments; for one that is being loaded, everything."""
-        group = self.groups.get(key.group)
-        if value is None:
-            if isinstance(group, Group):
-                self._remove(group)
-        elif not self._is_loaded:
-            self.groups[key.group] = load(key.group, value)
-        elif isinstance(group, Group):
-            for found in value.members:
-                if found.member_id in group.members:
-                    group.members[found.member_id].assignment = found.assignment
-
-    def _replay_consumer(self, key: Any, value: Any) -> None:
-        group = self.groups.get(key.group_id)
-        if not isinstance(group, ConsumerGroup):
-            if value is None:
-                return  # the group has become one of another kind, or is gone
-            # A group of which only offsets are known becomes this one.
-            group = self.groups[key.group_id] = ConsumerGroup(key.group_id)
-        if value is None and isinstance(key, consumer_records.ENDS_GROUP):
-            self._remove(group)
-        else:
-            consumer_records.APPLY[type(key)](group, key, value)
-
-    def _remove(self, group: AnyGroup) -> None:
-        del self.groups[group.group_id]
-        self._forget[group.kind](group)
-
     def loaded(self) -> None:
         """All records have been replayed: from now on members must send heartbeats."""
-        self._is_loaded = True
-        self.membership.watch_all()
-        self.consumers.watch_all()
+        for each in self._kinds.values():
+            each.loaded()
 
     def unloaded(self) -> None:
         self._timers.close()
-        self.membership.abandon()
+        for each in self._kinds.values():
+            each.unloaded()
 
-    # --- members of the classic protocol, in a group of either kind ---
+    def topics_changed(self, names: Collection[str], are_new: bool) -> None:
+        """Groups that read these topics may have to be assigned again."""
+        for each in self._kinds.values():
+            each.topics_changed(names, are_new)
+
+    # --- members of the classic protocol, in a group of any kind ---
 
     def join(self, request: JoinGroupRequest, client: ClientInfo, answer: AnswerJoin) -> CoordinatorResult:
         group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup) and not group.is_empty:
-            return self._classic_members.join(group, request, client, answer, self._new_id())
-        return self.membership.join(request, client, answer)
+        if group is not None and makes_room(group, GroupKind.CLASSIC):
+            return self.membership.join(request, client, answer)
+        return self._of(request.group_id).join(request, client, answer)
 
     def sync(self, request: SyncGroupRequest, answer: AnswerSync) -> CoordinatorResult:
-        group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            return self._classic_members.sync(group, request, answer)
-        return self.membership.sync(request, answer)
+        return self._of(request.group_id).sync(request, answer)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            return self._classic_members.heartbeat(group, request)
-        return self.membership.heartbeat(request)
+        return self._of(request.group_id).heartbeat(request)
 
     def leave(self, request: LeaveGroupRequest, version: int) -> tuple[LeaveGroupResponse, CoordinatorResult]:
-        """LeaveGroup, which members of classic groups send, and administrators to groups of other kinds."""
-        group = self.groups.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
-            return self.membership.leave(request, version)
-        identities = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]
-        errors, decision = self.consumers.leave(group, identities)
-        if version < 3:
-            return LeaveGroupResponse(error_code=errors[0]), decision
-        return LeaveGroupResponse(members=list(map(left, identities, errors))), decision
+        return self._of(request.group_id).leave(request, version)
+
+    def _of(self, group_id: str) -> GroupsOfKind:
+        """Whom a member of the classic protocol speaks to."""
+        group = self.groups.get(group_id)
+        return self._kinds[GroupKind.CLASSIC if group is None else group.kind]
 
     # --- offsets ---
 
@@ -203,9 +168,10 @@ class GroupShard:
         deleted = [partition for partition, error in errors.items() if not error]
         return ErrorCode.NONE, errors, CoordinatorResult(self.offsets.tombstones(group_id, deleted), key=group_id)
 
-    def forget_topics(self, topics: Collection[str]) -> Sequence[CoordinatorRecord]:
-        """Tombstones for all offsets of deleted topics."""
-        return self.offsets.of_topics(topics)
+    def forget_topics(self, topics: Mapping[str, bytes]) -> Sequence[CoordinatorRecord]:
+        """Tombstones for all offsets of deleted topics, and what else groups know of them; by name, with their ids."""
+        others = [record for each in self._kinds.values() for record in each.topics_deleted(topics.values())]
+        return [*self.offsets.of_topics(topics.keys()), *others]
 
     def expire(self, group_id: str, kept_ms: int) -> Sequence[CoordinatorRecord]:
         """Tombstones for a group's expired offsets, and for the group if nothing is left."""
@@ -225,6 +191,20 @@ class GroupShard:
         if group is None or not group.is_empty:
             error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
             return CoordinatorResult(done=done, error=error, key=group_id)
+
+        def go_on(error: ErrorCode) -> None:
+            if error:
+                done(error)
+            else:
+                self._carry_out(self._delete(group_id, done))
+
+        return self._kinds[group.kind].prepare_deletion(group, go_on) or self._delete(group_id, done)
+
+    def _delete(self, group_id: str, done: Callable[[ErrorCode], None]) -> CoordinatorResult:
+        group = self.groups.get(group_id)
+        if group is None or not group.is_empty:  # not any more, perhaps
+            error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
+            return CoordinatorResult(done=done, error=error, key=group_id)
         known = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.pending.of_group(group_id)])
         offsets = self.offsets.tombstones(group_id, known)
         return CoordinatorResult([*offsets, *group.tombstones()], done, key=group_id)
@@ -234,7 +214,9 @@ def _without_group(by: Committer) -> ErrorCode:
     """An administrator, or a consumer that assigns its own partitions, may commit to a group that is not there yet."""
     if by.epoch < 0:
         return ErrorCode.NONE
-    return ErrorCode.ILLEGAL_GENERATION if by.in_transaction else ErrorCode.GROUP_ID_NOT_FOUND
+    if by.in_transaction or 0 <= by.version < _KNOWS_GROUPS_FROM:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _commit(

@@ -31,8 +31,9 @@ from barnabas.broker.group.classic.records import group_metadata_record
 from barnabas.broker.group.classic.responses import (
     assignments,
     because,
+    identities_of,
     join_error,
-    left,
+    leave_answer,
     protocols_of,
     rebalance_timeout,
     refuse_waiting,
@@ -437,28 +438,22 @@ class Membership:
     # --- leaving ---
 
     def leave(self, request: LeaveGroupRequest, version: int) -> tuple[LeaveGroupResponse, CoordinatorResult]:
-        identities = request.members
-        if version < 3:
-            identities = [MemberIdentity(member_id=request.member_id)]
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID), NOTHING_TO_DO
+        identities = identities_of(request, version)
         group = self._find(request.group_id)
         if group is None:
-            if version < 3:
-                return LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), NOTHING_TO_DO
-            return LeaveGroupResponse(members=[left(i, ErrorCode.UNKNOWN_MEMBER_ID) for i in identities]), NOTHING_TO_DO
+            return leave_answer(identities, [ErrorCode.UNKNOWN_MEMBER_ID] * len(identities), version), NOTHING_TO_DO
         if group.is_in(GroupState.DEAD):
             return LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE), NOTHING_TO_DO
-        answers = [left(identity, self._leave(group, identity)) for identity in identities]
-        gone = [answer.member_id for answer in answers if not answer.error_code]
+        errors = [self._leave(group, identity) for identity in identities]
+        gone = [identity.member_id for identity, error in zip(identities, errors, strict=True) if not error]
         decision = NOTHING_TO_DO
         if gone and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             decision = self._prepare(group, f"members left: {', '.join(gone)}")
         elif gone:
             decision = self._complete_if_all_joined(group)
-        if version < 3:
-            return LeaveGroupResponse(error_code=answers[0].error_code), decision
-        return LeaveGroupResponse(members=answers), decision
+        return leave_answer(identities, errors, version), decision
 
     def _leave(self, group: Group, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.group.classic.member import Member
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.leave_group import MemberIdentity, MemberResponse
+from barnabas.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -57,5 +62,17 @@ def refuse_waiting(group: Group, error: ErrorCode) -> None:
             answer_sync(sync_error(error))
 
 
-def left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
+def identities_of(request: LeaveGroupRequest, version: int) -> Sequence[MemberIdentity]:
+    """Who leaves. Before version 3 it is one member."""
+    return [MemberIdentity(member_id=request.member_id)] if version < 3 else request.members
+
+
+def leave_answer(identities: Sequence[MemberIdentity], errors: Sequence[ErrorCode], version: int) -> LeaveGroupResponse:
+    if version < 3:
+        return LeaveGroupResponse(error_code=errors[0])
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error)
+            for each, error in zip(identities, errors, strict=True)
+        ]
+    )

@@ -19,10 +19,11 @@ from barnabas.broker.group.consumer.group import CONSUMER, ConsumerGroup
 from barnabas.broker.group.consumer.member import ClassicProtocols, ConsumerMember, MemberState
 from barnabas.broker.group.consumer.membership import ConsumerMembership, join_key, replaced_static, sync_key
 from barnabas.broker.group.consumer.migration import classic_assignment
-from barnabas.broker.group.consumer.objections import Refused, check_static
+from barnabas.broker.group.consumer.objections import check_static
 from barnabas.broker.group.consumer.reconciliation import Owned
 from barnabas.broker.group.consumer.settings import ConsumerSettings, may_mix
-from barnabas.broker.group.consumer.topics import Topics
+from barnabas.broker.group.refused import Refused
+from barnabas.broker.group.topics import Topics
 from barnabas.protocol.consumer_protocol import ConsumerProtocolSubscription, read_with_version
 from barnabas.protocol.errors import ErrorCode, ProtocolError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest

@@ -7,7 +7,7 @@ from typing import Final
 
 from barnabas.broker.group.consumer.group import ConsumerGroup
 from barnabas.broker.group.consumer.member import ConsumerMember
-from barnabas.broker.group.consumer.topics import Topics
+from barnabas.broker.group.topics import Topics
 from barnabas.protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
 # What a member speaks.

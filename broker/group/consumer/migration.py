@@ -15,7 +15,6 @@ from barnabas.broker.group.classic.member import Member
 from barnabas.broker.group.classic.states import GroupState
 from barnabas.broker.group.consumer.group import CONSUMER, ConsumerGroup
 from barnabas.broker.group.consumer.member import Assigned, ClassicProtocols, ConsumerMember
-from barnabas.broker.group.consumer.objections import Refused
 from barnabas.broker.group.consumer.reconciliation import Target
 from barnabas.broker.group.consumer.records import (
     current_record,
@@ -25,7 +24,8 @@ from barnabas.broker.group.consumer.records import (
     target_record,
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, may_upgrade
-from barnabas.broker.group.consumer.topics import Topics, metadata_hash
+from barnabas.broker.group.refused import Refused
+from barnabas.broker.group.topics import Topics, metadata_hash
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

@@ -7,18 +7,11 @@ from typing import Final
 
 from barnabas.broker.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember
 from barnabas.broker.group.consumer.reconciliation import Owned
+from barnabas.broker.group.refused import Refused
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 _CLIENT_GIVES_ID_FROM: Final = 1  # in this version of the request
-
-
-class Refused(Exception):
-    """A request that is answered with an error."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:

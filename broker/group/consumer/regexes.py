@@ -13,9 +13,9 @@ from typing import Final
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.consumer.group import ConsumerGroup, ResolvedRegex
 from barnabas.broker.group.consumer.member import ConsumerMember
-from barnabas.broker.group.consumer.objections import Refused
 from barnabas.broker.group.consumer.records import regex_record, regex_tombstone
-from barnabas.broker.group.consumer.topics import Topics
+from barnabas.broker.group.refused import Refused
+from barnabas.broker.group.topics import Topics
 from barnabas.broker.patterns import InvalidPattern, matcher
 from barnabas.protocol.errors import ErrorCode
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.consumer.member import ConsumerMember, MemberState
-from barnabas.broker.group.consumer.objections import Refused
 from barnabas.broker.group.consumer.reconciliation import Owned
+from barnabas.broker.group.refused import Refused
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment,

@@ -12,7 +12,7 @@ from barnabas.broker.group.consumer.group import ConsumerGroup
 from barnabas.broker.group.consumer.member import ConsumerMember
 from barnabas.broker.group.consumer.reconciliation import Target
 from barnabas.broker.group.consumer.records import target_epoch_record, target_record
-from barnabas.broker.group.consumer.topics import Topics, ids_of, partitions_of
+from barnabas.broker.group.topics import Topics, ids_of, partitions_of
 
 
 def assign(

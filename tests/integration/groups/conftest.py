@@ -24,6 +24,11 @@ SETTINGS = {
     "offset.metadata.max.bytes": "100",
     "group.consumer.max.size": "3",
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.max.size": "3",
+    "group.share.assignment.interval.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
 }
 
 

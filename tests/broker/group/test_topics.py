@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.broker.group.consumer.topics import ids_of, metadata_hash, partitions_of
+from barnabas.broker.group.topics import ids_of, metadata_hash, partitions_of
 from tests.broker.group.harness import FewTopics, topic_id
 
 
