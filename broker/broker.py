@@ -54,7 +54,9 @@ from barnabas.broker.server.server import Server
 from barnabas.broker.set_aside import SetAside
 from barnabas.broker.settings_warnings import SettingsWarnings
 from barnabas.broker.share.coordinator import ShareCoordinator
+from barnabas.broker.share.partitions import SharePartitions
 from barnabas.broker.share.persister import Persister, ShareState
+from barnabas.broker.share.settings import RecordSettings
 from barnabas.broker.token_follower import TokenFollower
 from barnabas.broker.topic_creation import TopicCreation
 from barnabas.broker.transaction.admission import Admission
@@ -110,6 +112,7 @@ class Broker:
     transactions: TransactionCoordinator
     share_coordinator: ShareCoordinator
     share_state: ShareState
+    share_partitions: SharePartitions
     end_offsets: EndOffsets
     admission: Admission
     transaction_markers: TransactionMarkers
@@ -333,6 +336,15 @@ class Broker:
         )
         share_peers = self.peers.for_purpose("share-persister")
         self.share_state = Persister(node_id, self.cluster, self.share_coordinator, share_peers, self.clock, timeout_ms)
+        self.share_partitions = SharePartitions(
+            self.replicas,
+            self.share_state,
+            RecordSettings(self.config, self.config_follower.group_configs),
+            self.clock,
+            self.spawn,
+            lambda: self.config.group_share_max_share_sessions,
+        )
+        self.server.connection_closed = self.share_partitions.connection_closed
         end_peers = self.peers.for_purpose("end-offsets")
         self.end_offsets = EndOffsets(node_id, self.replicas, self.cluster, end_peers, timeout_ms)
         self.groups = GroupCoordinator(
@@ -368,7 +380,7 @@ class Broker:
         version = self.understood.add_partitions_to_txn
         adder = PartitionAdder(node_id, self.cluster, self.transactions, verifier, self.spawn, timeout_ms, version)
         self.admission = Admission(self.config, self.clock, adder)
-        for listener in (self.groups, self.transactions, self.share_coordinator, self.admission):
+        for listener in (self.groups, self.transactions, self.share_coordinator, self.share_partitions, self.admission):
             self.replicas.subscribe_roles(listener)
         self.groups.start()
         self.transactions.start()
@@ -449,6 +461,7 @@ class Broker:
         self._compaction.stop()
         self.groups.stop()
         self.transactions.stop()
+        self.share_partitions.stop()
         self.share_coordinator.stop()
         self.config_follower.stop()
         if self.acl_follower is not None:

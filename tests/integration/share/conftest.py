@@ -14,6 +14,7 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.snapshot.update.records.per.snapshot": "3",
+    "transaction.state.log.num.partitions": "1",
 }
 
 
