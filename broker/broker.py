@@ -33,6 +33,7 @@ from barnabas.broker.controller.images import BrokerImage, Endpoint, TopicImage
 from barnabas.broker.controller.znodes import deletion_path
 from barnabas.broker.group.coordinator import GroupCoordinator
 from barnabas.broker.interbroker.channel import Channel, ChannelError
+from barnabas.broker.interbroker.end_offsets import EndOffsets
 from barnabas.broker.interbroker.peers import Peers
 from barnabas.broker.interbroker.secured_network import secured
 from barnabas.broker.interbroker.versions import understood_by_all
@@ -52,6 +53,10 @@ from barnabas.broker.server.dispatch import Api
 from barnabas.broker.server.server import Server
 from barnabas.broker.set_aside import SetAside
 from barnabas.broker.settings_warnings import SettingsWarnings
+from barnabas.broker.share.coordinator import ShareCoordinator
+from barnabas.broker.share.partitions import SharePartitions
+from barnabas.broker.share.persister import Persister, ShareState
+from barnabas.broker.share.settings import RecordSettings
 from barnabas.broker.streams_topics import StreamsTopics
 from barnabas.broker.token_follower import TokenFollower
 from barnabas.broker.topic_creation import TopicCreation
@@ -107,6 +112,10 @@ class Broker:
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_coordinator: ShareCoordinator
+    share_state: ShareState
+    share_partitions: SharePartitions
+    end_offsets: EndOffsets
     admission: Admission
     transaction_markers: TransactionMarkers
     producer_ids: ProducerIds
@@ -327,8 +336,30 @@ class Broker:
         create_topic = self.topic_creation.create_internal
         blocks = ControllerBlocks(self.peers.ask_controller, node_id, lambda: self.membership.broker_epoch, timeout_ms)
         self.producer_ids = ProducerIds(blocks.allocate)
+        self.share_coordinator = ShareCoordinator(
+            self.config, self.replicas, self.cluster, self.clock, create_topic, self.server.at_end_of_turn
+        )
+        share_peers = self.peers.for_purpose("share-persister")
+        self.share_state = Persister(node_id, self.cluster, self.share_coordinator, share_peers, self.clock, timeout_ms)
+        self.share_partitions = SharePartitions(
+            self.replicas,
+            self.share_state,
+            RecordSettings(self.config, self.config_follower.group_configs),
+            self.clock,
+            self.spawn,
+            lambda: self.config.group_share_max_share_sessions,
+        )
+        self.server.connection_closed = self.share_partitions.connection_closed
+        end_peers = self.peers.for_purpose("end-offsets")
+        self.end_offsets = EndOffsets(node_id, self.replicas, self.cluster, end_peers, timeout_ms)
         self.groups = GroupCoordinator(
-            self.config, self.replicas, self.cluster, self.clock, create_topic, self.config_follower.group_configs
+            self.config,
+            self.replicas,
+            self.cluster,
+            self.clock,
+            create_topic,
+            self.config_follower.group_configs,
+            self.share_state,
         )
         self.transaction_markers = TransactionMarkers(self.replicas, self.groups)
         self.transactions = TransactionCoordinator(
@@ -354,10 +385,11 @@ class Broker:
         version = self.understood.add_partitions_to_txn
         adder = PartitionAdder(node_id, self.cluster, self.transactions, verifier, self.spawn, timeout_ms, version)
         self.admission = Admission(self.config, self.clock, adder)
-        for listener in (self.groups, self.transactions, self.admission):
+        for listener in (self.groups, self.transactions, self.share_coordinator, self.share_partitions, self.admission):
             self.replicas.subscribe_roles(listener)
         self.groups.start()
         self.transactions.start()
+        self.share_coordinator.start()
 
     async def _join(self, directory: LogDirectory) -> None:
         """Register, and learn about the cluster. The controller tells itself, before it accepts clients."""
@@ -434,6 +466,8 @@ class Broker:
         self._compaction.stop()
         self.groups.stop()
         self.transactions.stop()
+        self.share_partitions.stop()
+        self.share_coordinator.stop()
         self.config_follower.stop()
         if self.acl_follower is not None:
             self.acl_follower.stop()
@@ -452,8 +486,9 @@ class Broker:
 
         Returns False if that is too much for one turn and something is left for the next.
         """
-        while self.transactions.has_asked or self.replicas.has_due:
+        while self.transactions.has_asked or self.share_coordinator.has_asked or self.replicas.has_due:
             self.transactions.carry_out()
+            self.share_coordinator.carry_out()
             if not self.replicas.append_due():
                 return False
         return True

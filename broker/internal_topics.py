@@ -9,8 +9,9 @@ from barnabas.broker.controller.create_topics import NewTopic
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
+SHARE_GROUP_STATE: Final = "__share_group_state"
 
-_REPLICAS: Final = 3  # Kafka's default for both topics
+_REPLICAS: Final = 3  # Kafka's default for all of them
 
 
 def new_topic(name: str, config: BrokerConfig, live_brokers: int = 1) -> NewTopic:
@@ -49,6 +50,25 @@ def new_topic(name: str, config: BrokerConfig, live_brokers: int = 1) -> NewTopi
                 "min.insync.replicas": str(min_isr),
                 "segment.bytes": str(config.transaction_state_log_segment_bytes),
                 "unclean.leader.election.enable": "false",
+            },
+        )
+    if name == SHARE_GROUP_STATE:
+        if config.is_set("share.coordinator.state.topic.replication.factor"):
+            replicas = config.share_coordinator_state_topic_replication_factor
+        min_isr = max(replicas - 1, 1)
+        if config.is_set("share.coordinator.state.topic.min.isr"):
+            min_isr = config.share_coordinator_state_topic_min_isr
+        return NewTopic(
+            name,
+            num_partitions=config.share_coordinator_state_topic_num_partitions,
+            replication_factor=replicas,
+            configs={
+                # The share coordinator itself deletes what it no longer needs.
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(min_isr),
+                "retention.ms": "-1",
+                "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
             },
         )
     return NewTopic(name)

@@ -22,6 +22,19 @@ _ORDERED_PAIRS = (
     ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
     ("group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
     ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
+    ("group.share.min.session.timeout.ms", "group.share.session.timeout.ms"),
+    ("group.share.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    ("group.share.min.heartbeat.interval.ms", "group.share.heartbeat.interval.ms"),
+    ("group.share.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    ("group.share.min.assignment.interval.ms", "group.share.assignment.interval.ms"),
+    ("group.share.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+    ("group.share.min.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
+    ("group.share.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
+    ("group.share.min.delivery.count.limit", "group.share.delivery.count.limit"),
+    ("group.share.delivery.count.limit", "group.share.max.delivery.count.limit"),
+    ("group.share.min.partition.max.record.locks", "group.share.partition.max.record.locks"),
+    ("group.share.partition.max.record.locks", "group.share.max.partition.max.record.locks"),
+    ("group.share.max.size", "group.share.max.share.sessions"),
     ("group.streams.min.session.timeout.ms", "group.streams.session.timeout.ms"),
     ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"),
     ("group.streams.min.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
@@ -31,7 +44,8 @@ _ORDERED_PAIRS = (
     ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
 )
 
-_ASSIGNORS = ("uniform", "range")
+# By the kinds of groups that the broker assigns partitions in.
+_ASSIGNORS = {"consumer": ("uniform", "range"), "share": ("simple",)}
 
 _MEBIBYTE = 1024 * 1024
 
@@ -48,13 +62,18 @@ def contradictions(config: BrokerSettings) -> Iterator[str]:
         low, high = (getattr(config, name.replace(".", "_")) for name in (smaller, larger))
         if low > high:
             yield f"{smaller} is {low}, but it must not be larger than {larger}, which is {high}"
-    if config.group_consumer_heartbeat_interval_ms >= config.group_consumer_session_timeout_ms:
-        yield "group.consumer.heartbeat.interval.ms must be smaller than group.consumer.session.timeout.ms"
+    for kind, assignors in _ASSIGNORS.items():
+        interval, timeout, wanted = (
+            getattr(config, f"group_{kind}_{name}")
+            for name in ("heartbeat_interval_ms", "session_timeout_ms", "assignors")
+        )
+        if interval >= timeout:
+            yield f"group.{kind}.heartbeat.interval.ms must be smaller than group.{kind}.session.timeout.ms"
+        unknown = [name for name in wanted if name not in assignors]
+        if unknown:
+            yield f"group.{kind}.assignors names {', '.join(unknown)}, but Barnabas has only {' and '.join(assignors)}"
     if config.group_streams_heartbeat_interval_ms >= config.group_streams_session_timeout_ms:
         yield "group.streams.heartbeat.interval.ms must be smaller than group.streams.session.timeout.ms"
-    unknown = [name for name in config.group_consumer_assignors if name not in _ASSIGNORS]
-    if unknown:
-        yield f"group.consumer.assignors names {', '.join(unknown)}, but Barnabas has only {' and '.join(_ASSIGNORS)}"
     if config.broker_id not in (-1, config.node_id):
         yield f"node.id is {config.node_id} and broker.id is {config.broker_id}, but they must be equal"
     if "broker" not in config.process_roles:

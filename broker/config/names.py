@@ -19,6 +19,8 @@ from barnabas.broker.config.definitions.network import NetworkSettings
 from barnabas.broker.config.definitions.quota import QuotaSettings
 from barnabas.broker.config.definitions.replication import ReplicationSettings
 from barnabas.broker.config.definitions.security import SecuritySettings
+from barnabas.broker.config.definitions.share_coordinator import ShareCoordinatorSettings
+from barnabas.broker.config.definitions.share_group import ShareGroupSettings
 from barnabas.broker.config.definitions.topic import SYNONYMS
 from barnabas.broker.config.definitions.transaction import TransactionSettings
 from barnabas.broker.config.errors import did_you_mean
@@ -31,6 +33,8 @@ class BrokerSettings(
     ReplicationSettings,
     GroupSettings,
     TransactionSettings,
+    ShareGroupSettings,
+    ShareCoordinatorSettings,
     SecuritySettings,
     QuotaSettings,
     ClusterSettings,

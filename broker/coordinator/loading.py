@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from barnabas.broker.coordinator.at_offset import AtOffset
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
 from barnabas.broker.replica.partition import Partition
@@ -44,6 +45,7 @@ class Load:
         worker: Worker,
         read_record: ReadRecord,
         in_transactions: bool,
+        with_offsets: bool,
         replay: Callable[[Any], None],
         is_wanted: Callable[[], bool],
         done: Callable[[Exception | None], None],
@@ -53,6 +55,7 @@ class Load:
         self._worker = worker
         self._read_record = read_record
         self._in_transactions = in_transactions
+        self._with_offsets = with_offsets
         self._replay = replay
         self._is_wanted = is_wanted
         self._done = done
@@ -99,7 +102,7 @@ class Load:
         failure = read.what if isinstance(read.what, Exception) else None
         if failure is None:
             try:
-                self._replay(read.what)
+                self._replay(AtOffset(read.offset, read.what) if self._with_offsets else read.what)
             except Exception as error:
                 failure = error
         if failure is not None:

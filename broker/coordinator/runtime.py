@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import structlog
 
 from barnabas.broker.clock import Timer
+from barnabas.broker.coordinator.at_offset import AtOffset
 from barnabas.broker.coordinator.key_hash import partition_of
 from barnabas.broker.coordinator.loading import Load, ReadRecord
 from barnabas.broker.coordinator.result import (
@@ -96,14 +97,16 @@ class CoordinatorRuntime(Generic[S]):
         *,
         kind: str,
         in_transactions: bool = False,
+        with_offsets: bool = False,
         timeout_ms: Callable[[], int] | None = None,
         too_large: ErrorCode = ErrorCode.MESSAGE_TOO_LARGE,
     ) -> None:
         """`make_shard` gets a function that carries out what the shard decides by itself.
 
         `kind` is what the keys of operations are: what the set-aside list calls one that fails. Shards see transactions
-        and their ends only if those write to the topic (`in_transactions`). `timeout_ms` is how long a client waits for
-        replicas; `too_large` is the error that it gets if a decision does not fit into a batch.
+        and their ends only if those write to the topic (`in_transactions`). With `with_offsets`, records are replayed
+        as `AtOffset`. `timeout_ms` is how long a client waits for replicas; `too_large` is the error that it gets if a
+        decision does not fit into a batch.
         """
         self.topic = topic
         self.kind = kind
@@ -112,6 +115,7 @@ class CoordinatorRuntime(Generic[S]):
         self._make_shard = make_shard
         self._read_record = read_record
         self._in_transactions = in_transactions
+        self._with_offsets = with_offsets
         self._timeout_ms = timeout_ms
         self._too_large = too_large
         self._led: dict[int, _Led[S]] = {}
@@ -165,6 +169,7 @@ class CoordinatorRuntime(Generic[S]):
             self._replicas.worker,
             self._read_record,
             self._in_transactions,
+            self._with_offsets,
             led.shard.replay,
             lambda: self._led.get(led.index) is led,
             done,
@@ -422,8 +427,12 @@ class CoordinatorRuntime(Generic[S]):
             if error not in _PRODUCER_ERRORS:
                 log.error("coordinator could not append", partition=led.name, error=str(result))
             return _error_for_clients(error)
-        for read in reads:
-            if read is not None:
+        for offset, read in enumerate(reads, result.base_offset):
+            if read is None:
+                continue
+            if self._with_offsets:
+                led.shard.replay(AtOffset(offset, read))
+            else:
                 led.shard.replay(read if producer is None else InTransaction(producer.producer_id, read))
         return ErrorCode.NONE
 

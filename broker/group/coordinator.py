@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
+from barnabas.broker.background import Background
 from barnabas.broker.clock import Clock, Every
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.controller.cluster_image import ClusterChange, ClusterImage, TopicChange
@@ -23,19 +24,25 @@ from barnabas.broker.group.consumer.requests import heartbeat_error
 from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset, read_record
 from barnabas.broker.group.shard import GroupShard
+from barnabas.broker.group.share.offsets import AnswerAlter, AnswerDelete, alter_error, delete_error
+from barnabas.broker.group.share.requests import heartbeat_error as share_heartbeat_error
 from barnabas.broker.group.streams.configuration import InternalTopic
 from barnabas.broker.group.streams.requests import heartbeat_error as streams_heartbeat_error
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.replicas import Replicas
+from barnabas.broker.share.persister import ShareState
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from barnabas.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from barnabas.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -65,6 +72,7 @@ class GroupCoordinator:
         clock: Clock,
         create_internal_topic: CreateInternalTopic,
         set_for_group: Callable[[str], Mapping[str, str]],
+        share_state: ShareState,
     ) -> None:
         """`set_for_group` gives the settings that were set for a group."""
         self._config = config
@@ -73,6 +81,8 @@ class GroupCoordinator:
         self._clock = clock
         self._create_internal_topic = create_internal_topic
         self._set_for_group = set_for_group
+        self._share_state = share_state
+        self._background = Background("the state of a share group failed")
         self._set_aside = replicas.set_aside
         self._expiry = Every(clock, lambda: config.offsets_retention_check_interval_ms, self.expire_offsets)
         self._runtime = CoordinatorRuntime(
@@ -92,6 +102,7 @@ class GroupCoordinator:
 
     def stop(self) -> None:
         self._expiry.cancel()
+        self._background.cancel()
         self._runtime.unload()
 
     def on_leader(self, partition: Partition) -> None:
@@ -110,6 +121,8 @@ class GroupCoordinator:
             lambda: str(uuid.uuid4()),
             self._cluster,
             self._set_for_group,
+            self._share_state,
+            self._background,
         )
 
     def _timer_failed(self, key: Hashable, error: Exception) -> None:
@@ -117,7 +130,7 @@ class GroupCoordinator:
         self._set_aside.add(_GROUP, cast(tuple[str, ...], key)[0], error)
 
     def _on_change(self, change: ClusterChange) -> None:
-        gone = {name for name, topic in change.topics.items() if topic.new is None}
+        gone = {name: old.topic_id for name, (old, new) in change.topics.items() if new is None and old is not None}
         if gone and CONSUMER_OFFSETS not in gone:
             for index, shard in self._runtime.shards.items():
                 self._runtime.carry_out_in_parts(index, shard.forget_topics(gone))
@@ -222,6 +235,19 @@ class GroupCoordinator:
 
         self._runtime.carry_out(index, decision._replace(done=done))
 
+    def share_heartbeat(
+        self,
+        request: ShareGroupHeartbeatRequest,
+        client: ClientInfo,
+        answer: Callable[[ShareGroupHeartbeatResponse], None],
+    ) -> None:
+        found = self._runtime.shard_of(request.group_id)
+        if isinstance(found, ErrorCode):
+            answer(share_heartbeat_error(found))
+        else:
+            index, shard = found
+            self._runtime.carry_out(index, shard.shares.heartbeat_of(request, client, answer))
+
     def streams_heartbeat(
         self,
         request: StreamsGroupHeartbeatRequest,
@@ -297,6 +323,22 @@ class GroupCoordinator:
         failures: list[ErrorCode] = []
         self._runtime.carry_out(index, decision._replace(done=failures.append))
         return error or (failures[0] if failures else ErrorCode.NONE), errors
+
+    def alter_share_offsets(self, request: AlterShareGroupOffsetsRequest, answer: AnswerAlter) -> None:
+        found = self._runtime.shard_of(request.group_id)
+        if isinstance(found, ErrorCode):
+            answer(alter_error(found))
+        else:
+            index, shard = found
+            self._runtime.carry_out(index, shard.shares.offsets.alter(request, answer))
+
+    def delete_share_offsets(self, request: DeleteShareGroupOffsetsRequest, answer: AnswerDelete) -> None:
+        found = self._runtime.shard_of(request.group_id)
+        if isinstance(found, ErrorCode):
+            answer(delete_error(found))
+        else:
+            index, shard = found
+            self._runtime.carry_out(index, shard.shares.offsets.delete(request, answer))
 
     def expire_offsets(self) -> None:
         kept_ms = self._config.offsets_retention_minutes * 60_000

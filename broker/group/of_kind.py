@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
 from barnabas.broker.coordinator.timers import Timers
 from barnabas.broker.group.classic.member import AnswerJoin, AnswerSync
 from barnabas.broker.group.classic.responses import identities_of, join_error, leave_answer, sync_error
@@ -61,10 +61,18 @@ class GroupsOfKind:
     def forget(self, group: Any) -> None:
         """A group is gone: cancel its timers."""
 
+    def prepare_deletion(self, group: Any, go_on: Callable[[ErrorCode], None]) -> CoordinatorResult | None:
+        """What has to be done elsewhere before a group is deleted, which ends with `go_on`. None if that is nothing."""
+        return None
+
     # --- the cluster ---
 
     def topics_changed(self, names: Collection[str], are_new: bool) -> None:
         """These topics are others than before, or in other places."""
+
+    def topics_deleted(self, topic_ids: Collection[bytes]) -> Sequence[CoordinatorRecord]:
+        """What groups forget with these topics, beside the offsets."""
+        return ()
 
     # --- the classic protocol, which a group of another kind mostly does not understand ---
 

@@ -1,8 +1,8 @@
 """The records of __consumer_offsets: each key and value begins with a number that says what it is.
 
 A key's number is the kind of record: 1 is an offset (of a group, topic and partition), 2 a classic group, 3 to 8 and 16
-belong to groups of the consumer protocol, 17 and 19 to 23 to streams groups. A value's number is the version of its
-format; the ones that are written here are those of Apache Kafka 4.3.
+belong to groups of the consumer protocol, 10 to 15 to share groups, 17 and 19 to 23 to streams groups. A value's number
+is the version of its format; the ones that are written here are those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.protocol import consumer_group_records as consumer
+from barnabas.protocol import share_group_records as share
 from barnabas.protocol import streams_group_records as streams
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import encode
@@ -37,6 +38,12 @@ _KINDS: Final[dict[bytes, tuple[type[Message], type[Message]]]] = {
     b"\0\6": (consumer.ConsumerGroupTargetAssignmentMetadataKey, consumer.ConsumerGroupTargetAssignmentMetadataValue),
     b"\0\7": (consumer.ConsumerGroupTargetAssignmentMemberKey, consumer.ConsumerGroupTargetAssignmentMemberValue),
     b"\0\10": (consumer.ConsumerGroupCurrentMemberAssignmentKey, consumer.ConsumerGroupCurrentMemberAssignmentValue),
+    b"\0\12": (share.ShareGroupMemberMetadataKey, share.ShareGroupMemberMetadataValue),
+    b"\0\13": (share.ShareGroupMetadataKey, share.ShareGroupMetadataValue),
+    b"\0\14": (share.ShareGroupTargetAssignmentMetadataKey, share.ShareGroupTargetAssignmentMetadataValue),
+    b"\0\15": (share.ShareGroupTargetAssignmentMemberKey, share.ShareGroupTargetAssignmentMemberValue),
+    b"\0\16": (share.ShareGroupCurrentMemberAssignmentKey, share.ShareGroupCurrentMemberAssignmentValue),
+    b"\0\17": (share.ShareGroupStatePartitionMetadataKey, share.ShareGroupStatePartitionMetadataValue),
     b"\0\20": (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue),
     b"\0\21": (streams.StreamsGroupMetadataKey, streams.StreamsGroupMetadataValue),
     b"\0\23": (streams.StreamsGroupMemberMetadataKey, streams.StreamsGroupMemberMetadataValue),

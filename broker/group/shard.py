@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
+from barnabas.broker.background import Background
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult, ProducerIdAndEpoch
 from barnabas.broker.coordinator.timers import Timers
 from barnabas.broker.coordinator.transactional import InTransaction, TransactionEnd
@@ -19,9 +20,12 @@ from barnabas.broker.group.kind import AnyGroup, Committer, GroupKind, makes_roo
 from barnabas.broker.group.of_kind import GroupsOfKind, Surroundings
 from barnabas.broker.group.offsets import Offsets
 from barnabas.broker.group.records import CommittedOffset, ReadRecord, offset_record
+from barnabas.broker.group.share.kind import ShareGroups
+from barnabas.broker.group.share.settings import ShareSettings
 from barnabas.broker.group.streams.kind import StreamsGroups
 from barnabas.broker.group.streams.settings import StreamsSettings
 from barnabas.broker.group.topics import Topics
+from barnabas.broker.share.persister import ShareState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.group_records import OffsetCommitKey
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -30,8 +34,10 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
+_KNOWS_GROUPS_FROM: Final = 9  # version of OffsetCommit whose clients hear that a group is not there
 
-class GroupSettings(ClassicSettings, ConsumerSettings, StreamsSettings, Protocol): ...
+
+class GroupSettings(ClassicSettings, ConsumerSettings, ShareSettings, StreamsSettings, Protocol): ...
 
 
 class GroupShard:
@@ -44,6 +50,8 @@ class GroupShard:
         new_id: Callable[[], str],
         topics: Topics,
         set_for_group: Callable[[str], Mapping[str, str]],
+        share_state: ShareState,
+        background: Background,
     ) -> None:
         """`set_for_group` gives the settings that were set for a group."""
         self.groups: dict[str, AnyGroup] = {}
@@ -55,9 +63,12 @@ class GroupShard:
         self.membership = classic.membership
         self.consumers = consumers.membership
         self.streams = streams.membership
-        self._kinds: dict[GroupKind, GroupsOfKind] = {each.kind: each for each in (classic, consumers, streams)}
+        self.shares = ShareGroups(around, share_state, background)
+        kinds: tuple[GroupsOfKind, ...] = (classic, consumers, self.shares, streams)
+        self._kinds = {each.kind: each for each in kinds}
         self._replays = {key: each.replay for each in self._kinds.values() for key in each.keys}
         self._timers = timers
+        self._carry_out = carry_out
         self._now_ms = now_ms
 
     # --- durable state ---
@@ -161,9 +172,10 @@ class GroupShard:
         deleted = [partition for partition, error in errors.items() if not error]
         return ErrorCode.NONE, errors, CoordinatorResult(self.offsets.tombstones(group_id, deleted), key=group_id)
 
-    def forget_topics(self, topics: Collection[str]) -> Sequence[CoordinatorRecord]:
-        """Tombstones for all offsets of deleted topics."""
-        return self.offsets.of_topics(topics)
+    def forget_topics(self, topics: Mapping[str, bytes]) -> Sequence[CoordinatorRecord]:
+        """Tombstones for all offsets of deleted topics, and what else groups know of them; by name, with their ids."""
+        others = [record for each in self._kinds.values() for record in each.topics_deleted(topics.values())]
+        return [*self.offsets.of_topics(topics.keys()), *others]
 
     def expire(self, group_id: str, kept_ms: int) -> Sequence[CoordinatorRecord]:
         """Tombstones for a group's expired offsets, and for the group if nothing is left."""
@@ -183,6 +195,20 @@ class GroupShard:
         if group is None or not group.is_empty:
             error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
             return CoordinatorResult(done=done, error=error, key=group_id)
+
+        def go_on(error: ErrorCode) -> None:
+            if error:
+                done(error)
+            else:
+                self._carry_out(self._delete(group_id, done))
+
+        return self._kinds[group.kind].prepare_deletion(group, go_on) or self._delete(group_id, done)
+
+    def _delete(self, group_id: str, done: Callable[[ErrorCode], None]) -> CoordinatorResult:
+        group = self.groups.get(group_id)
+        if group is None or not group.is_empty:  # not any more, perhaps
+            error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
+            return CoordinatorResult(done=done, error=error, key=group_id)
         known = dict.fromkeys([*self.offsets.of_group(group_id), *self.offsets.pending.of_group(group_id)])
         offsets = self.offsets.tombstones(group_id, known)
         return CoordinatorResult([*offsets, *group.tombstones()], done, key=group_id)
@@ -192,7 +218,9 @@ def _without_group(by: Committer) -> ErrorCode:
     """An administrator, or a consumer that assigns its own partitions, may commit to a group that is not there yet."""
     if by.epoch < 0:
         return ErrorCode.NONE
-    return ErrorCode.ILLEGAL_GENERATION if by.in_transaction else ErrorCode.GROUP_ID_NOT_FOUND
+    if by.in_transaction or 0 <= by.version < _KNOWS_GROUPS_FROM:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _commit(

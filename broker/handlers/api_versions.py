@@ -28,6 +28,8 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _TRANSACTION_VERSION: Final = "transaction.version"
 # group.version 1 has groups of the consumer protocol (KIP-848).
 _GROUP_VERSION: Final = "group.version"
+# share.version 1 has share groups (KIP-932).
+_SHARE_VERSION: Final = "share.version"
 # streams.version 1 has streams groups (KIP-1071).
 _STREAMS_VERSION: Final = "streams.version"
 _FINALIZED_EPOCH: Final = 0
@@ -40,6 +42,7 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Api
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
     levels = {
         _GROUP_VERSION: broker.understood.group_version,
+        _SHARE_VERSION: broker.understood.share_version,
         _STREAMS_VERSION: broker.understood.streams_version,
         _TRANSACTION_VERSION: broker.understood.transaction_version,
     }

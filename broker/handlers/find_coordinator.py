@@ -1,8 +1,8 @@
-"""FindCoordinator (key 10): which broker coordinates a group or a transaction.
+"""FindCoordinator (key 10): which broker coordinates a group, a transaction or a share partition.
 
-Version 1 adds key types; 4 asks for several keys at once; 6 for partitions of share groups, of which there are none.
-The topics that store groups and transactions are created when a coordinator is first looked up. The coordinator is the
-leader of the key's partition, on whichever broker; while there is none, clients ask again.
+Version 1 adds key types; 4 asks for several keys at once; 6 for share partitions, which only brokers may ask for. The
+topics that store groups, transactions and share partitions are created when a coordinator is first looked up. The
+coordinator is the leader of the key's partition, on whichever broker; while there is none, clients ask again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.coordinator.key_hash import partition_of
 from barnabas.broker.endpoints import BrokerEndpoint, endpoints_for
-from barnabas.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from barnabas.broker.security.authorizer import Access
+from barnabas.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.broker.server.pieces import each
 from barnabas.broker.server.request import Request
+from barnabas.broker.share.key import is_coordinator_key
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
+_SHARE: Final = 2
+_SHARE_FROM: Final = 6  # version
 
 
 async def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> FindCoordinatorResponse:
     keys = message.coordinator_keys if request.version >= 4 else [message.key]
-    denied = _denied(request.access, message.key_type, keys)
+    denied = _denied(broker, request, message.key_type, keys)
     coordinators: Sequence[PartitionImage] | ErrorCode = ErrorCode.NONE
     if not keys or len(denied) < len(set(keys)):
         coordinators = await _coordinators(broker, message.key_type)
@@ -49,14 +51,21 @@ async def handle(broker: Broker, request: Request, message: FindCoordinatorReque
     )
 
 
-def _denied(access: Access, key_type: int, keys: Sequence[str]) -> dict[str, ErrorCode]:
-    """The groups or transactional ids that the client may not describe."""
+def _denied(broker: Broker, request: Request, key_type: int, keys: Sequence[str]) -> dict[str, ErrorCode]:
+    """The keys that are not looked up: groups or transactional ids that the client may not describe, and so on."""
+    access = request.access
     if key_type == _GROUP:
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return {key: error for key in keys if not access.group(AclOperation.DESCRIBE, key)}
     if key_type == _TRANSACTION:
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return {key: error for key in keys if not access.transactional_id(AclOperation.DESCRIBE, key)}
+    if key_type == _SHARE:
+        if request.version < _SHARE_FROM or not broker.understood.share_version:
+            return dict.fromkeys(keys, ErrorCode.INVALID_REQUEST)
+        if not access.cluster(AclOperation.CLUSTER_ACTION):
+            return dict.fromkeys(keys, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return {key: ErrorCode.INVALID_REQUEST for key in keys if not is_coordinator_key(key)}
     return {}
 
 
@@ -66,6 +75,8 @@ async def _coordinators(broker: Broker, key_type: int) -> Sequence[PartitionImag
         name, error = CONSUMER_OFFSETS, await broker.groups.ensure_topic()
     elif key_type == _TRANSACTION:
         name, error = TRANSACTION_STATE, await broker.transactions.ensure_topic()
+    elif key_type == _SHARE:
+        name, error = SHARE_GROUP_STATE, await broker.share_coordinator.ensure_topic()
     else:
         return ErrorCode.INVALID_REQUEST
     topic = broker.cluster.topic(name)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from barnabas.broker.server.dispatch import Handled, Handler
 from barnabas.broker.server.request import Request
+from barnabas.broker.share import persister
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.api import ApiKey, response_type
 from barnabas.protocol.errors import ErrorCode
@@ -79,6 +80,13 @@ CHECKED_BY_HANDLERS: Final = frozenset(
         ApiKey.SYNC_GROUP,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
         ApiKey.STREAMS_GROUP_HEARTBEAT,
         ApiKey.STREAMS_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_GROUPS,
@@ -118,6 +126,11 @@ ON_CLUSTER: Final[dict[ApiKey, tuple[AclOperation, ...]]] = {
     ApiKey.CONTROLLED_SHUTDOWN: (_O.CLUSTER_ACTION,),
     ApiKey.ALTER_PARTITION: (_O.CLUSTER_ACTION,),
     ApiKey.ALLOCATE_PRODUCER_IDS: (_O.CLUSTER_ACTION,),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (_O.CLUSTER_ACTION,),
+    ApiKey.READ_SHARE_GROUP_STATE: (_O.CLUSTER_ACTION,),
+    ApiKey.WRITE_SHARE_GROUP_STATE: (_O.CLUSTER_ACTION,),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (_O.CLUSTER_ACTION,),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (_O.CLUSTER_ACTION,),
     ApiKey.WRITE_TXN_MARKERS: (_O.ALTER, _O.CLUSTER_ACTION),
     ApiKey.DESCRIBE_ACLS: (_O.DESCRIBE,),
     ApiKey.CREATE_ACLS: (_O.ALTER,),
@@ -302,6 +315,7 @@ _REFUSALS: Final[dict[ApiKey, Callable[[Any], Message]]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
     ApiKey.WRITE_TXN_MARKERS: _write_txn_markers,
+    **{api.key: partial(persister.refused, api, _ERROR) for api in persister.APIS},
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_user_scram_credentials,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.CREATE_ACLS: _create_acls,

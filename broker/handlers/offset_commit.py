@@ -41,12 +41,7 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> St
     by = Committer(message.member_id, message.group_instance_id, epoch, request.version)
 
     def commit(offsets: Offsets, done: Done) -> None:
-        broker.groups.commit(
-            message.group_id,
-            by,
-            offsets,
-            lambda error: done(_as_told(error, request.version)),
-        )
+        broker.groups.commit(message.group_id, by, offsets, done)
 
     access = request.access
     may_commit = access.group(AclOperation.READ, message.group_id)
@@ -84,10 +79,6 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> St
         yield from committing.steps()
     else:
         broker.server.dispatcher.answer(request, response)
-
-
-def _as_told(error: ErrorCode, version: int) -> ErrorCode:
-    return ErrorCode.ILLEGAL_GENERATION if error == ErrorCode.GROUP_ID_NOT_FOUND and version < 9 else error
 
 
 def _find(broker: Broker, version: int, topic: OffsetCommitRequestTopic) -> TopicImage | None:

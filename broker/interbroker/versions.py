@@ -21,6 +21,7 @@ class Understood(NamedTuple):
     add_partitions_to_txn: int
     transaction_version: int  # the feature of that name; 2 is KIP-890's second part
     group_version: int  # the feature of that name; 1 is the consumer protocol (KIP-848)
+    share_version: int  # the feature of that name; 1 is share groups (KIP-932)
     streams_version: int  # 1 is streams groups (KIP-1071)
     highest: dict[ApiKey, int]
     """The highest versions that clients may use, where that is not the highest that is served."""
@@ -31,6 +32,7 @@ OURS: Final = Understood(
     add_partitions_to_txn=5,
     transaction_version=2,
     group_version=1,
+    share_version=1,
     streams_version=1,
     highest={},
 )
@@ -40,6 +42,7 @@ KAFKA_3_9: Final = Understood(
     add_partitions_to_txn=4,
     transaction_version=0,
     group_version=0,
+    share_version=0,
     streams_version=0,
     highest={ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4, ApiKey.WRITE_TXN_MARKERS: 1},
 )

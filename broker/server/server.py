@@ -100,6 +100,8 @@ class Server:
         self._refuses_clients = False
         # May refuse new connections, with a reason (broker.testing).
         self.connection_filter: Callable[[tuple[str, int]], str | None] | None = None
+        # Is told of each connection that is gone (share sessions end with theirs).
+        self.connection_closed: Callable[[Connection], None] | None = None
 
     def bind(self) -> None:
         """Bind all listeners, or none: a caller may still give up before anyone connects."""
@@ -240,6 +242,8 @@ class Server:
         if not self._from_address[connection.peer[0]]:
             del self._from_address[connection.peer[0]]
         self._on_listener[connection.listener.name] -= 1
+        if self.connection_closed is not None:
+            self.connection_closed(connection)
         self._accept(True)
 
     def _close_those_too_many(self) -> None:

@@ -16,11 +16,12 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.utils.LogContext;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -29,11 +30,11 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 import org.apache.kafka.timeline.TimelineHashMap;
 
 /**
- * Kafka's assignors of consumer groups, for another process: each line of standard input is a JSON object, and each is
+ * Kafka's assignors of consumer groups and share groups, for another process: each line of standard input is a JSON object, and each is
  * answered by one line. Ends with its input.
  *
  * {"do": "assign", "assignor", "type", "topics": {id: count}, "members": [{"id", "instance", "rack", "topics": [id],
- *   "owned": [[id, [partition]]]}]} -> {"members": {id: {topic id: [partition]}}, "askedForRacks"}
+ *   "owned": [[id, [partition]]]}], "assignable": {id: [partition]} or null} -> {"members": {id: {topic id: [partition]}}, "askedForRacks"}
  * {"do": "order", "members": [id]} -> {"members": as a group's table lists them after they have joined in that order}
  *
  * Keys are added to Kafka's hash tables in the order in which they are given. An exception is answered by
@@ -41,8 +42,8 @@ import org.apache.kafka.timeline.TimelineHashMap;
  */
 public class Assignors {
     private static final ObjectMapper MAPPER = new ObjectMapper();
-    private static final Map<String, ConsumerGroupPartitionAssignor> ASSIGNORS =
-        Map.of("uniform", new UniformAssignor(), "range", new RangeAssignor());
+    private static final Map<String, PartitionAssignor> ASSIGNORS =
+        Map.of("uniform", new UniformAssignor(), "range", new RangeAssignor(), "simple", new SimpleAssignor());
 
     public static void main(String[] arguments) throws Exception {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -87,7 +88,8 @@ public class Assignors {
         }
         Topics topics = new Topics(call.get("topics"));
         GroupAssignment result = ASSIGNORS.get(call.get("assignor").asText()).assign(
-            new GroupSpecImpl(members, SubscriptionType.valueOf(call.get("type").asText()), owners), topics);
+            new GroupSpecImpl(
+                members, SubscriptionType.valueOf(call.get("type").asText()), owners, assignable(call)), topics);
         ObjectNode assignments = answer.putObject("members");
         result.members().forEach((memberId, assignment) -> {
             ObjectNode partitions = assignments.putObject(memberId);
@@ -97,6 +99,17 @@ public class Assignors {
             });
         });
         answer.put("askedForRacks", topics.askedForRacks);
+    }
+
+    private static Optional<Map<Uuid, Set<Integer>>> assignable(JsonNode call) {
+        if (!call.hasNonNull("assignable")) return Optional.empty();
+        Map<Uuid, Set<Integer>> assignable = new HashMap<>();
+        call.get("assignable").properties().forEach(topic -> {
+            Set<Integer> partitions = new HashSet<>();
+            for (JsonNode partition : topic.getValue()) partitions.add(partition.asInt());
+            assignable.put(Uuid.fromString(topic.getKey()), partitions);
+        });
+        return Optional.of(assignable);
     }
 
     private static void order(JsonNode memberIds, ArrayNode order) {

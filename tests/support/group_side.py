@@ -2,12 +2,13 @@
 
 import re
 
-from barnabas.client.requests import groups
+from barnabas.client.requests import groups, share_groups
 from barnabas.client.requests.admin import delete_topics
 from barnabas.client.wire import Wire
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import request_frame
+from barnabas.protocol.messages import share_group_describe, share_group_heartbeat
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -157,6 +158,57 @@ class GroupSide(Side):
         )
         return self.of(ApiKey.CONSUMER_GROUP_DESCRIBE, message)
 
+    # --- members of share groups ---
+
+    def share(self, who, epoch, topics=None, **fields):
+        """A heartbeat. Members choose their ids: their names."""
+        message = share_groups.share_group_heartbeat(fields.pop("group", self.group), who, epoch, topics, **fields)
+        return self.of(ApiKey.SHARE_GROUP_HEARTBEAT, message)
+
+    def shared_topic(self, name="t", partitions=3):
+        """A topic that the coordinators know. Apache Kafka's hear of a new one a little later than its other parts."""
+        if self.has_topic(name):
+            return
+        self.create_topic(name, partitions)
+        group, self.group = self.group, f"shares-{name}"
+        epoch = self.share("reader", 0, [name]).member_epoch
+        while not (answer := self.share("reader", epoch, [name])).assignment.topic_partitions:
+            epoch = answer.member_epoch
+            pause()
+        self.share("reader", -1)
+        self.group = group
+
+    def initialized(self, **partitions):
+        """Wait until so many partitions of topics have a state: that happens some time after a heartbeat."""
+        while {t.topic_name: len(t.partitions) for t in self.share_offsets().groups[0].topics} != partitions:
+            pause()
+
+    def settled(self, *epochs):
+        """Heartbeats of members, as (name, epoch), until each has had the same answer twice."""
+        last = {}
+        for _ in range(3):
+            for who, epoch in epochs:
+                last[who] = self.share(who, last[who].member_epoch if who in last else epoch, ["t"])
+        return list(last.values())
+
+    def described_shares(self, *groups, operations=False):
+        return self.of(
+            ApiKey.SHARE_GROUP_DESCRIBE,
+            share_groups.share_group_describe(*(groups or [self.group]), operations=operations),
+        )
+
+    def share_offsets(self, topics=None, group=None):
+        asked = {self.group if group is None else group: topics}
+        return self.of(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, share_groups.describe_share_group_offsets(asked))
+
+    def alter_share_offsets(self, *offsets, group=None):
+        message = share_groups.alter_share_group_offsets(self.group if group is None else group, *offsets)
+        return self.of(ApiKey.ALTER_SHARE_GROUP_OFFSETS, message)
+
+    def delete_share_offsets(self, *topics, group=None):
+        message = share_groups.delete_share_group_offsets(self.group if group is None else group, *topics)
+        return self.of(ApiKey.DELETE_SHARE_GROUP_OFFSETS, message)
+
     # --- questions ---
 
     def describe(self, *groups, operations=False):
@@ -214,6 +266,9 @@ class GroupSide(Side):
             if value in names:
                 return names[value]
             return "the id of somebody" if GIVEN_ID.fullmatch(value) else value
+        if isinstance(value, share_group_heartbeat.Assignment | share_group_describe.Assignment):
+            # Which of them depends on the ids of topics, and those differ.
+            return {"partitions": sum(len(each.partitions) for each in value.topic_partitions)}
         if isinstance(value, FindCoordinatorResponse | Coordinator):
             return {**super().comparable(value), "port": "its own" if value.port == self.port else value.port}
         return super().comparable(value)

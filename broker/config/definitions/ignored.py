@@ -50,22 +50,9 @@ _TIERED_STORAGE = """
 """
 
 _SHARE_GROUPS = """
-    group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
-    group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
-    group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
-    group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
-    group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.share.sessions
-    group.share.max.size group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
-    group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
-    group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
-    group.share.partition.max.record.locks group.share.persister.class.name group.share.record.lock.duration.ms
-    group.share.session.timeout.ms share.coordinator.append.linger.ms
-    share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
-    share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
-    share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
-    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
-    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
-    share.coordinator.threads share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+    group.share.persister.class.name share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+    share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec share.coordinator.threads
+    share.fetch.purgatory.purge.interval.requests
 """
 
 _QUOTAS_AND_METRICS = """
@@ -131,7 +118,7 @@ _OLDER_RELEASES = """
 _CLUSTER_WIDE = """
     background.threads config.providers follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.rate group.coordinator.cached.buffer.max.bytes
-    group.share.assignment.interval.ms leader.replication.throttled.rate
+    leader.replication.throttled.rate
     log.local.retention.bytes log.local.retention.ms metric.reporters num.io.threads num.network.threads
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
@@ -163,7 +150,6 @@ ALTERABLE_KINDS: dict[str, Kind[Any]] = {
     "background.threads": _COUNT,
     "follower.fetch.last.tiered.offset.enable": Boolean(),
     "group.coordinator.cached.buffer.max.bytes": _BUFFER,
-    "group.share.assignment.interval.ms": _INTERVAL,
     "log.local.retention.bytes": _LOCAL_RETENTION,
     "log.local.retention.ms": _LOCAL_RETENTION,
     "num.io.threads": _COUNT,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection
-from typing import TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 Key = TypeVar("Key")
 
@@ -79,3 +79,59 @@ def topic_id_hash(topic_id: bytes) -> int:
 def partition_hash(partition: int) -> int:
     """Integer.hashCode."""
     return partition
+
+
+def topic_partition_hash(partition: tuple[bytes, int]) -> int:
+    """TopicIdPartition.hashCode, as an unsigned number."""
+    topic_id, index = partition
+    return (31 * topic_id_hash(topic_id) + index) & 0xFFFFFFFF
+
+
+class HashTable(Generic[Key]):
+    """A HashSet that is changed between listings: it grows with its keys, and does not shrink again.
+
+    Or a HashMap that is filled by `computeIfAbsent`, which puts a new key before the others of its slot, and makes room
+    before it looks.
+    """
+
+    __slots__ = ("_capacity", "_hash_of", "_keys", "_newest_first")
+
+    def __init__(
+        self, hash_of: Callable[[Key], int], expected: int | None = None, *, newest_first: bool = False
+    ) -> None:
+        """`expected` is for how many keys Kafka makes it; None is Java's default."""
+        self._hash_of = hash_of
+        self._newest_first = newest_first
+        self._keys: dict[Key, None] = {}
+        wanted = 16 if expected is None else int((expected + 1) / 0.75 + 1)
+        self._capacity = 1 << (wanted - 1).bit_length()
+
+    def add(self, key: Key) -> None:
+        if self._newest_first:
+            self._make_room()
+            self._keys[key] = None
+        else:
+            self._keys[key] = None
+            self._make_room()
+
+    def _make_room(self) -> None:
+        if len(self._keys) * 4 > self._capacity * 3:
+            self._capacity *= 2
+
+    def remove(self, key: Key) -> None:
+        del self._keys[key]
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def listed(self) -> list[Key]:
+        mask = self._capacity - 1
+
+        def slot(key: Key) -> int:
+            code = self._hash_of(key)
+            return (code ^ code >> 16) & mask
+
+        return sorted(reversed(self._keys) if self._newest_first else self._keys, key=slot)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -53,6 +54,7 @@ from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes
 from barnabas.broker.group.consumer.target import assign
 from barnabas.broker.group.kind import AnyGroup, GroupKind, makes_room
 from barnabas.broker.group.refused import Refused
+from barnabas.broker.group.sessions import Sessions
 from barnabas.broker.group.topics import Topics, ids_of, metadata_hash
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
@@ -93,7 +95,7 @@ class ConsumerMembership:
         self._adopt = adopt
         self._now_ms = now_ms
         self._new_id = new_id
-        self._heard: dict[tuple[str, str], tuple[int, int]] = {}  # when, and for how long that counts
+        self._sessions = Sessions(timers, now_ms, partial(self.fence_one, reason="its session timed out"))
         self._resolving: set[str] = set()  # groups whose patterns are about to be looked up
         # When a topic was last created: as a version of the topics, it goes on growing after a restart.
         self._topics_version = now_ms()
@@ -410,24 +412,8 @@ class ConsumerMembership:
     # --- time ---
 
     def watch(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """A member has been heard. Its timer looks at this when it fires, instead of being moved."""
-        key = (group_id, member_id)
-        is_watched = key in self._heard
-        self._heard[key] = (self._now_ms(), timeout_ms)
-        if not is_watched:
-            self._await_silence(key, timeout_ms)
-
-    def _await_silence(self, key: tuple[str, str], delay_ms: int) -> None:
-        self._timers.schedule(key, delay_ms, lambda: self._session_elapsed(key))
-
-    def _session_elapsed(self, key: tuple[str, str]) -> None:
-        heard_at_ms, timeout_ms = self._heard.get(key, (0, 0))
-        remaining = heard_at_ms + timeout_ms - self._now_ms()
-        if remaining > 0:
-            self._await_silence(key, remaining)
-            return
-        self._heard.pop(key, None)
-        self.fence_one(*key, "its session timed out")
+        """A member has been heard."""
+        self._sessions.watch(group_id, member_id, timeout_ms)
 
     def _await_revocation(self, group_id: str, member: ConsumerMember) -> None:
         member_id, epoch = member.member_id, member.epoch
@@ -447,8 +433,7 @@ class ConsumerMembership:
             self._carry_out(self._fence(group, [member], reason))
 
     def _forget_member(self, group_id: str, member_id: str) -> None:
-        self._heard.pop((group_id, member_id), None)
-        self._timers.cancel((group_id, member_id))
+        self._sessions.forget(group_id, member_id)
         for key in (_rebalance_key(group_id, member_id), join_key(group_id, member_id), sync_key(group_id, member_id)):
             self._timers.cancel(key)
 
@@ -479,8 +464,7 @@ class ConsumerMembership:
                 group.topics_changed = True
 
     def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
-        heard = self._heard.get((group_id, member_id))
-        return None if heard is None else heard[0]
+        return self._sessions.heard_at_ms(group_id, member_id)
 
 
 def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set[str]:

@@ -92,6 +92,10 @@ MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.DESCRIBE_PRODUCERS: (_by_partition("topics", "topics", "partitions", "partition_indexes"),),
     ApiKey.DESCRIBE_TRANSACTIONS: (Mirror("transaction_states", "transactional_ids"),),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
+    ApiKey.SHARE_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Mirror("groups", "groups"),),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (_by_partition("responses", "topics", "partitions", "partitions"),),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Mirror("responses", "topics"),),
     ApiKey.STREAMS_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Mirror("topics", "topics"),),
 }

@@ -11,12 +11,27 @@ from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.records import read_record
 from barnabas.broker.group.shard import GroupShard
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import delete_share_group_state as deleting
+from barnabas.protocol.messages import initialize_share_group_state as initializing
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 GROUP = "g"
+SHARE = {
+    "max_size": 200,
+    "initialize_retry_interval_ms": 30_000,
+    "session_timeout_ms": 45_000,
+    "min_session_timeout_ms": 45_000,
+    "max_session_timeout_ms": 60_000,
+    "heartbeat_interval_ms": 5000,
+    "min_heartbeat_interval_ms": 5000,
+    "max_heartbeat_interval_ms": 15_000,
+    "assignment_interval_ms": 0,
+    "min_assignment_interval_ms": 0,
+    "max_assignment_interval_ms": 15_000,
+}
 
 
 class ManualTimers:
@@ -64,6 +79,62 @@ def topic_id(name):
     return name.encode().ljust(16)
 
 
+class FakeStates:
+    """A share coordinator that answers at once, and the background in which it is asked.
+
+    While it `holds`, nothing of that happens until `go_on`. `error` is what it says of every partition.
+    """
+
+    def __init__(self):
+        self.states = {}  # the start offset of each (group, topic id, partition)
+        self.error = ErrorCode.NONE
+        self.holds = False
+        self._held = []
+
+    def start(self, work):
+        self._held.append(work)
+        if not self.holds:
+            self.go_on()
+
+    def go_on(self):
+        while self._held:
+            try:
+                self._held.pop(0).send(None)
+            except StopIteration:
+                continue
+            raise AssertionError("it waits for something")
+
+    async def initialize(self, request):
+        def one(topic, data):
+            if not self.error:
+                self.states[request.group_id, topic.topic_id, data.partition] = data.start_offset
+            return initializing.PartitionResult(partition=data.partition, error_code=self.error)
+
+        return initializing.InitializeShareGroupStateResponse(
+            results=[
+                initializing.InitializeStateResult(
+                    topic_id=topic.topic_id, partitions=[one(topic, data) for data in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+
+    async def delete(self, request):
+        def one(topic, data):
+            if not self.error:
+                self.states.pop((request.group_id, topic.topic_id, data.partition), None)
+            return deleting.PartitionResult(partition=data.partition, error_code=self.error)
+
+        return deleting.DeleteShareGroupStateResponse(
+            results=[
+                deleting.DeleteStateResult(
+                    topic_id=topic.topic_id, partitions=[one(topic, data) for data in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+
+
 class Answer:
     """What a parked request is answered with, once it is."""
 
@@ -106,6 +177,7 @@ class Coordinator:
                 "group_consumer_assignment_interval_ms": 0,
                 "group_consumer_min_assignment_interval_ms": 0,
                 "group_consumer_max_assignment_interval_ms": 15_000,
+                **{f"group_share_{name}": value for name, value in SHARE.items()},
                 "group_streams_max_size": 1000,
                 "group_streams_session_timeout_ms": 45_000,
                 "group_streams_min_session_timeout_ms": 45_000,
@@ -127,6 +199,7 @@ class Coordinator:
         ids = count(1)
         self.topics = topics or FewTopics()
         self.group_configs = {}
+        self.states = FakeStates()
         self.shard = GroupShard(
             self.settings,
             self.timers,
@@ -135,6 +208,8 @@ class Coordinator:
             lambda: f"id{next(ids)}",
             self.topics,
             lambda group_id: self.group_configs.get(group_id, {}),
+            self.states,
+            self.states,
         )
         for record in records:
             self.shard.replay(read_record(record))

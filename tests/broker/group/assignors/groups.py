@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
-from barnabas.broker.group.assignors import ASSIGNORS
+from barnabas.broker.group.assignors import ASSIGNORS, simple
 from barnabas.broker.group.assignors.spec import (
     Assignment,
     GroupSpec,
@@ -61,6 +61,25 @@ class Round:
     spec: GroupSpec
     topics: Topics
     result: Assignment | PartitionAssignorError
+    assignable: Mapping[bytes, frozenset[int]] | None = None  # of share groups
+
+
+def shared_rounds(random: Random, count: int) -> Iterator[Round]:
+    """What the simple assignor makes of a share group. Sometimes partitions are not initialized yet, or no more."""
+    made_up = RandomGroup(random, random.choice(list(SubscriptionType)))
+    for _ in range(count):
+        spec, topics = made_up.spec(), dict(made_up.topics)
+        assignable = {
+            id: frozenset(i for i in range(topic.count) if random.random() < 0.9)
+            if random.random() < 0.2
+            else frozenset(range(topic.count))
+            for id, topic in topics.items()
+            if random.random() < 0.95
+        }
+        result = simple.assign(spec, topics, assignable)
+        yield Round("simple", spec, topics, result, assignable)
+        made_up.adopt(result)
+        made_up.change()
 
 
 def rounds(random: Random, count: int) -> Iterator[Round]:

@@ -1,0 +1,46 @@
+"""Members of groups must be heard regularly: how long each may be silent, and who has been silent for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.broker.coordinator.timers import Timers
+
+
+class Sessions:
+    """The sessions of the members of one kind of groups in a shard. Timers have the key (group, member)."""
+
+    def __init__(self, timers: Timers, now_ms: Callable[[], int], ended: Callable[[str, str], None]) -> None:
+        """`ended` gets the group and the id of a member whose session has ended."""
+        self._timers = timers
+        self._now_ms = now_ms
+        self._ended = ended
+        self._heard: dict[tuple[str, str], tuple[int, int]] = {}  # when, and for how long that counts
+
+    def watch(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        """A member has been heard. Its timer looks at this when it fires, instead of being moved."""
+        key = (group_id, member_id)
+        is_watched = key in self._heard
+        self._heard[key] = (self._now_ms(), timeout_ms)
+        if not is_watched:
+            self._await_silence(key, timeout_ms)
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        self._heard.pop((group_id, member_id), None)
+        self._timers.cancel((group_id, member_id))
+
+    def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
+        heard = self._heard.get((group_id, member_id))
+        return None if heard is None else heard[0]
+
+    def _await_silence(self, key: tuple[str, str], delay_ms: int) -> None:
+        self._timers.schedule(key, delay_ms, lambda: self._elapsed(key))
+
+    def _elapsed(self, key: tuple[str, str]) -> None:
+        heard_at_ms, timeout_ms = self._heard.get(key, (0, 0))
+        remaining = heard_at_ms + timeout_ms - self._now_ms()
+        if remaining > 0:
+            self._await_silence(key, remaining)
+            return
+        self._heard.pop(key, None)
+        self._ended(*key)

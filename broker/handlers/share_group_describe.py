@@ -1,0 +1,68 @@
+"""ShareGroupDescribe (key 77): share groups, with their members."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.group.share.describe import described
+from barnabas.broker.group.share.group import ShareGroup
+from barnabas.broker.handlers.settled import when_committed
+from barnabas.broker.security.authorizer import NOT_ASKED
+from barnabas.broker.server.pieces import Steps, each, once
+from barnabas.broker.server.request import Request
+from barnabas.protocol.acls import AclOperation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_HIDDEN: Final = "The described group uses topics that the client is not authorized to describe."
+
+
+def handle(
+    broker: Broker, request: Request, message: ShareGroupDescribeRequest
+) -> Steps[ShareGroupDescribeResponse | None]:
+    describe = once(partial(_describe, broker, request, message.include_authorized_operations))
+    response = ShareGroupDescribeResponse(groups=(yield from each(describe, message.group_ids)))
+    again = partial(handle, broker, request, message)
+    return when_committed(broker, request, broker.groups, message.group_ids, response, again)
+
+
+def _describe(broker: Broker, request: Request, with_operations: bool, group_id: str) -> DescribedGroup:
+    access = request.access
+    if not broker.understood.share_version:
+        return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
+    if not access.group(AclOperation.DESCRIBE, group_id):
+        return _refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    error = broker.groups.objection(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    if error:
+        return _refused(group_id, error)
+    group = broker.groups.shard(group_id).groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        reason = "not found" if group is None else "is not a share group"
+        return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+    answer = described(group, broker.cluster, broker.config.group_share_assignors[0])
+    answer.authorized_operations = access.operations(ResourceType.GROUP, group_id) if with_operations else NOT_ASKED
+    seen = {each.topic_name for member in answer.members for each in member.assignment.topic_partitions}
+    if not all(access.topic(AclOperation.DESCRIBE, name) for name in seen):
+        return _refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN)
+    return answer
+
+
+def _refused(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error,
+        error_message=message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )
