@@ -128,4 +128,6 @@ def test_keys_of_coordinators():
     assert KEY.coordinator_key == "g:AAECAwQFBgcICQoLDA0ODw:0"
     assert is_coordinator_key(KEY.coordinator_key)
     assert is_coordinator_key(SharePartitionKey("a:b", TOPIC, 12).coordinator_key)
-    assert not any(map(is_coordinator_key, ("", "g", "g:t:0", ":AAECAwQFBgcICQoLDA0ODw:0", "g:AAECAwQFBgcICQoLDA0ODw:")))
+    assert not any(
+        map(is_coordinator_key, ("", "g", "g:t:0", ":AAECAwQFBgcICQoLDA0ODw:0", "g:AAECAwQFBgcICQoLDA0ODw:"))
+    )
