@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.clock import Timer
@@ -13,7 +13,7 @@ from barnabas.broker.server.request import Request
 from barnabas.broker.share.error_texts import text_of
 from barnabas.broker.share.key import SharePartitionKey
 from barnabas.broker.share.partition import Given, SharePartition
-from barnabas.broker.share.sessions import FINAL_EPOCH, Place, SessionKey
+from barnabas.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_fetch import (
     AcquiredRecords,
@@ -52,6 +52,7 @@ class ShareFetching:
         self._renews = renews
         self._acknowledged: Results | None = None  # until all is written
         self._is_fetched = False
+        self._is_looked_at = False
         self._is_looking = False
         self._look_again = False
         self._is_expired = message.max_wait_ms <= 0
@@ -114,7 +115,7 @@ class ShareFetching:
         if self._is_looking:
             self._look_again = True
             return
-        self._is_looking = True
+        self._is_looking = self._is_looked_at = True
         self._broker.pieces.begin(self._look_in_pieces())
 
     def _look_in_pieces(self) -> Steps[None]:
@@ -176,7 +177,7 @@ class ShareFetching:
     def _answer(self, acknowledged: Results) -> Steps[ShareFetchResponse]:
         topics: dict[bytes, list[PartitionData]] = {}
         leaders: set[int] = set()
-        for place in dict.fromkeys([*self._given, *acknowledged]):
+        for place in dict.fromkeys([*self._given, *self._empty(), *acknowledged]):
             topics.setdefault(place[0], []).append(self._partition(place, acknowledged, leaders))
             yield
         return ShareFetchResponse(
@@ -191,6 +192,13 @@ class ShareFetching:
             if leaders
             else [],
         )
+
+    def _empty(self) -> Iterator[Place]:
+        """A session begins with an answer that names all its partitions which could have had something."""
+        if self._message.share_session_epoch == INITIAL_EPOCH and self._is_looked_at:
+            for place, share in self._shares.items():
+                if share.can_acquire:
+                    yield place
 
     def _partition(self, place: Place, acknowledged: Results, leaders: set[int]) -> PartitionData:
         given = self._given.get(place)

@@ -119,10 +119,13 @@ class SharePartition:
         if result.error_code:
             self.end(_told(ErrorCode(result.error_code)))
             return
-        start_offset = result.start_offset
+        start_offset: int | None = result.start_offset
         try:
             if start_offset == _NO_START:
                 start_offset = await self._first_offset()
+            if start_offset is None:
+                self.end(ErrorCode.OFFSET_NOT_AVAILABLE)
+                return
             batches = [
                 StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
                 for each in result.state_batches
@@ -140,16 +143,14 @@ class SharePartition:
             self.in_flight = loaded
             self.tell()
 
-    async def _first_offset(self) -> int:
-        """Where a group begins that has read nothing yet."""
+    async def _first_offset(self) -> int | None:
+        """Where a group begins that has read nothing yet; None if no record is as young as it should be."""
         reset = self._settings.offset_reset(self.key.group_id, self._clock.now_ms())
         if reset == EARLIEST:
             return self.partition.log.log_start_offset
-        if reset != LATEST:
-            found = await self._find_by_time(self.partition, int(reset))
-            if found is not None:
-                return found
-        return self.partition.log.high_watermark
+        if reset == LATEST:
+            return self.partition.log.high_watermark
+        return await self._find_by_time(self.partition, int(reset))
 
     def end(self, error: ErrorCode) -> None:
         """What is known here does not count any more."""
@@ -171,10 +172,16 @@ class SharePartition:
         committed = self._settings.is_committed_only(self.key.group_id)
         return replica_log.last_stable_offset if committed else replica_log.high_watermark
 
+    @property
+    def can_acquire(self) -> bool:
+        """Whether a member may get records, if there are some."""
+        in_flight = self.in_flight
+        return in_flight is not None and in_flight.can_acquire(self._settings.limits(self.key.group_id))
+
     def readable_bytes(self, max_bytes: int) -> int:
         """About how many bytes there are to give, up to a maximum."""
         in_flight = self.in_flight
-        if in_flight is None or not in_flight.can_acquire(self._settings.limits(self.key.group_id)):
+        if in_flight is None or not self.can_acquire:
             return 0
         records = self._read(in_flight, max_bytes)
         return 0 if records is None else records.size

@@ -31,6 +31,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "1",
     "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
 }
@@ -44,7 +46,7 @@ FORMATTERS = ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"]
 def tell(side: StreamsSide) -> None:
     """A story that leaves records of every kind."""
     topic = side.topic("t")
-    side.topic("u")
+    side.topic("w")
     side.topic("v")
     side.begin("workers", 9)
     side.stable("A", "B", **LONG)
@@ -68,6 +70,7 @@ def tell(side: StreamsSide) -> None:
     side.commit((topic, 0, 12), retention_time_ms=3_600_000)
     tell_of_the_consumer_protocol(side, topic)
     tell_of_streams(side, topic)
+    tell_of_share_groups(side)
 
 
 def tell_of_the_consumer_protocol(side: StreamsSide, topic: str | bytes) -> None:
@@ -84,6 +87,25 @@ def tell_of_the_consumer_protocol(side: StreamsSide, topic: str | bytes) -> None
     side.begin("modern-deleted", 9)
     side.beat("A", 0, topics=["t"])
     side.beat("A", -1)
+    side.delete()
+
+
+def tell_of_share_groups(side: StreamsSide) -> None:
+    """Which partitions members get of one topic depends on its id: each member has a topic of its own."""
+    side.topic("w")
+    side.begin("shared", 9)
+    side.share("A", 0, ["t"], rack_id="r")
+    side.initialized(t=3)
+    side.share("A", 2)
+    side.share("B", 0, ["w"])
+    side.initialized(t=3, w=3)
+    side.share("B", 4)
+    side.share("A", 3)
+    side.share("B", -1)
+    side.begin("shared-deleted", 9)
+    side.share("A", 0, ["t"])
+    side.initialized(t=3)
+    side.share("A", -1)
     side.delete()
 
 
@@ -141,8 +163,11 @@ GENERATIONS = [
 # How many records the groups of the consumer protocol leave, besides that offset: for a member that joins, its
 # subscription, the group's epoch, the targets that change, their epoch, and what the member has.
 MODERN = (5 + 6 + 1 + 1 + 1) + (1 + 6 + 1 + 4) + (5 + 4 + 3)
+# The same of share groups, and which partitions have a state: first those that are asked for, then those that exist.
+SHARED = (6 + 1 + 4) + (6 + 1 + 4 + 1 + 4) + (6 + 1 + 4 + 4)
 # And streams groups: the first member brings the topology, too.
 STREAMS = (6 + 6 + 1 + 1 + 1) + 4 + (6 + 4 + 3)
+RECORDS = len(COMMITTED) + len(GENERATIONS) + MODERN + SHARED + STREAMS
 
 
 def ready(side: StreamsSide) -> None:
@@ -160,9 +185,12 @@ def groups_and_offsets(side: StreamsSide) -> object:
     modern = side.described("modern")
     for member in modern.groups[0].members:
         member.assignment = member.target_assignment = None  # the topic of this id is not there
+    shared = side.described_shares("shared")
+    for member in shared.groups[0].members:
+        member.assignment = None
     flow = side.streams_described("flow")
     flow.groups[0].topology = None  # its partitions are counted with the next heartbeat
-    return side.comparable([described, modern, flow, side.fetch_groups(dict.fromkeys(GROUPS))])
+    return side.comparable([described, modern, shared, flow, side.fetch_groups(dict.fromkeys(GROUPS))])
 
 
 @dataclass(frozen=True)
@@ -184,10 +212,7 @@ def told(tmp_path_factory):
         tell(side)
         side.close()
         printed = {
-            name: formatted_records(
-                barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS) + MODERN + STREAMS
-            )
-            for name in FORMATTERS
+            name: formatted_records(barnabas.bootstrap, "__consumer_offsets", name, RECORDS) for name in FORMATTERS
         }
     folder = tmp_path_factory.mktemp("apache-kafka")
     with ApacheKafka(SETTINGS, directory=folder) as kafka:

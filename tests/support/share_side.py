@@ -122,6 +122,7 @@ class ShareSide(Side):
     def transaction(self, topic, *batches, commit):
         """A transaction with batches of so many records; with None, it stays open."""
         name = f"{self.group}-{topic}"
+        self.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=name, key_type=1), 3)  # creates its topic
         while (producer := self.ask(ApiKey.INIT_PRODUCER_ID, transactions.init_producer_id(name), 4)).error_code:
             pause()
         who = producer.producer_id, producer.producer_epoch

@@ -39,7 +39,7 @@ def test_transactions(tell, level):
             if batches:
                 yield side.acknowledge("m", epoch, {place: batches})
                 epoch += 1
-                if batches[-1][1] >= 13:
+                if batches[-1][1] >= 12:
                     break
         yield side.read(place)
 
