@@ -46,7 +46,7 @@ FORMATTERS = ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"]
 def tell(side: StreamsSide) -> None:
     """A story that leaves records of every kind."""
     topic = side.topic("t")
-    side.topic("w")
+    side.topic("u")
     side.topic("v")
     side.begin("workers", 9)
     side.stable("A", "B", **LONG)
@@ -92,13 +92,12 @@ def tell_of_the_consumer_protocol(side: StreamsSide, topic: str | bytes) -> None
 
 def tell_of_share_groups(side: StreamsSide) -> None:
     """Which partitions members get of one topic depends on its id: each member has a topic of its own."""
-    side.topic("w")
     side.begin("shared", 9)
     side.share("A", 0, ["t"], rack_id="r")
     side.initialized(t=3)
     side.share("A", 2)
-    side.share("B", 0, ["w"])
-    side.initialized(t=3, w=3)
+    side.share("B", 0, ["u"])
+    side.initialized(t=3, u=3)
     side.share("B", 4)
     side.share("A", 3)
     side.share("B", -1)
