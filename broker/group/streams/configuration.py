@@ -176,7 +176,7 @@ def _enforce_copartitioning(topology: Topology, groups: Sequence[Sequence[str]],
     fixed = dict.fromkeys(info.name for info in infos if info.partitions != 0)
     repartition = {info.name for info in infos}
     fixed_counts = sorted(set(map(counts.of, fixed)))
-    for group in groups:
+    for group in filter(None, groups):
         own = {name: counts.of(name) for name in group if name in repartition}
         others = {name: counts.of(name) for name in group if name not in own}
         if others:
