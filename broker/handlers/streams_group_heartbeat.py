@@ -16,6 +16,7 @@ from barnabas.broker.group.streams.group import STREAMS
 from barnabas.broker.group.streams.requests import heartbeat_error
 from barnabas.broker.group.streams.statuses import StatusCode
 from barnabas.broker.group.streams.topology import topics_named_by
+from barnabas.broker.server.pieces import Steps
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
@@ -36,17 +37,17 @@ def is_enabled(broker: Broker) -> bool:
     return bool(broker.understood.streams_version) and STREAMS in broker.config.group_coordinator_rebalance_protocols
 
 
-def handle(broker: Broker, request: Request, message: StreamsGroupHeartbeatRequest) -> None:
+def handle(
+    broker: Broker, request: Request, message: StreamsGroupHeartbeatRequest
+) -> Steps[StreamsGroupHeartbeatResponse | None]:
     if not is_enabled(broker):
-        request.answer(heartbeat_error(ErrorCode.UNSUPPORTED_VERSION, _DISABLED))
-        return
+        return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION, _DISABLED)
     if not request.access.group(AclOperation.READ, message.group_id):
-        request.answer(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return
-    refusal = None if message.topology is None else _refusal(request, message.topology)
-    if refusal is not None:
-        request.answer(refusal)
-        return
+        return heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if message.topology is not None:
+        refusal = yield from _refusal(broker, request, message.topology)
+        if refusal is not None:
+            return refusal
 
     def answer(response: StreamsGroupHeartbeatResponse, missing: Sequence[InternalTopic]) -> None:
         if missing:
@@ -55,22 +56,37 @@ def handle(broker: Broker, request: Request, message: StreamsGroupHeartbeatReque
 
     client = ClientInfo(request.client_id or "", f"/{request.connection.peer[0]}", request.version)
     broker.groups.streams_heartbeat(message, client, answer)
+    return None
 
 
-def _refusal(request: Request, topology: Topology) -> StreamsGroupHeartbeatResponse | None:
+def _refusal(broker: Broker, request: Request, topology: Topology) -> Steps[StreamsGroupHeartbeatResponse | None]:
     """Why a topology is refused, whatever group it is for."""
-    topics = topics_named_by(topology)
-    internal = [topic for topic in topics if is_internal(topic)]
+    topics: dict[str, None] = {}
+    left = broker.config.message_max_bytes
+    for subtopology in topology.subtopologies:
+        left -= len(subtopology.subtopology_id)
+        for topic, size in topics_named_by(subtopology):
+            topics[topic] = None
+            left -= size
+            if left < 0:  # no record can hold it, and nobody has to wait until that is found out in earnest
+                return heartbeat_error(ErrorCode.UNKNOWN_SERVER_ERROR)
+            yield
+    internal, invalid, hidden = [], [], False
+    for topic in topics:
+        if is_internal(topic):
+            internal.append(topic)
+        elif problem_with_name(topic) is not None:
+            invalid.append(topic)
+        elif not request.access.topic(AclOperation.DESCRIBE, topic):
+            hidden = True
+        yield
     if internal:
         text = f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
         return heartbeat_error(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
-    invalid = [topic for topic in topics if problem_with_name(topic) is not None]
     if invalid:
         text = f"Topic names {','.join(invalid)} are not valid topic names."
         return heartbeat_error(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
-    if not all(request.access.topic(AclOperation.DESCRIBE, topic) for topic in topics):
-        return heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return None
+    return heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED) if hidden else None
 
 
 def _create(

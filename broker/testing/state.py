@@ -205,11 +205,11 @@ def _streams_group(shard: GroupShard, group: StreamsGroup, cluster: LocalCluster
         "topology_epoch": None if group.topology is None else group.topology.epoch,
         "topics": [] if group.topology is None else sorted(group.topology.required_topics),
         "problem": None if problem is None else problem.detail,
-        "members": [_streams_member(shard, group, member) for member in group.members.values()],
+        "members": [_streams_member(shard, group, member, cluster) for member in group.members.values()],
     }
 
 
-def _streams_member(shard: GroupShard, group: StreamsGroup, member: StreamsMember) -> Json:
+def _streams_member(shard: GroupShard, group: StreamsGroup, member: StreamsMember, cluster: LocalCluster) -> Json:
     return {
         "member_id": member.member_id,
         "group_instance_id": member.instance_id,
@@ -221,10 +221,23 @@ def _streams_member(shard: GroupShard, group: StreamsGroup, member: StreamsMembe
         "member_epoch": member.epoch,
         "topology_epoch": member.topology_epoch,
         "state": member.state.name.lower(),
-        "assignment": _tasks(member.assigned),
-        "revoking": _tasks(member.revoking),
-        "target_assignment": _tasks(group.target_of(member.member_id)),
+        "assignment": _read_by(group, member, cluster),
+        "tasks": _tasks(member.assigned),
+        "revoking_tasks": _tasks(member.revoking),
+        "target_tasks": _tasks(group.target_of(member.member_id)),
     }
+
+
+def _read_by(group: StreamsGroup, member: StreamsMember, cluster: LocalCluster) -> dict[str, list[int]]:
+    """The partitions that a member's active tasks read. Not every topic has a partition for each task."""
+    images = {name: image for broker in cluster.brokers for name, image in broker.cluster.topics.items()}
+    readers = {} if group.topology is None else group.topology.readers
+    found = {
+        topic: [index for index in sorted(member.assigned.active.get(id, ())) if index < len(images[topic].partitions)]
+        for topic, id in readers.items()
+        if topic in images
+    }
+    return {topic: indexes for topic, indexes in found.items() if indexes}
 
 
 def _tasks(tasks: Tasks | AssignedTasks) -> Json:

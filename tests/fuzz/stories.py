@@ -10,8 +10,10 @@ from barnabas.client.requests.admin import create_topics, new_topic
 from barnabas.client.requests.data import fetch, produce
 from barnabas.client.requests.groups import BY_RANGE, heartbeat, join_group, offset_commit, sync_group
 from barnabas.client.requests.lookup import GROUP, TRANSACTION, find_coordinator, metadata
+from barnabas.client.requests.streams import streams_group_heartbeat, subtopology, topology
 from barnabas.client.requests.transactions import add_partitions_to_txn, end_txn, init_producer_id, txn_offset_commit
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.streams_group_heartbeat import Topology
 from barnabas.protocol.records.builder import NewRecord, build_batch
 from barnabas.protocol.schema import Message
 from tests.fuzz.records import NOW_MS
@@ -84,6 +86,21 @@ def _commit(random: Random, world: World) -> Step:
     return Step(ApiKey.OFFSET_COMMIT, 8, offset_commit(group, ("orders", 0, 1), member=member, generation=generation))
 
 
+def _flow() -> Topology:
+    """A new one each time: what is sent may be damaged first."""
+    return topology(
+        subtopology("0", "orders", sinks=["flow-repartition"]),
+        subtopology("1", "compacted", repartition=["flow-repartition"], changelogs=["flow-changelog"]),
+    )
+
+
+def _stream(random: Random, world: World) -> Step:
+    member = random.choice(("a", "b"))
+    epoch = random.choice((0, world.streams_epochs.get(member, 1), world.streams_epochs.get(member, 1), -1))
+    fields = {"topology": _flow()} if epoch == 0 else {"active": random.choice((None, {"0": [0]}, {"0": [0, 1, 2]}))}
+    return Step(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, streams_group_heartbeat("flows", member, epoch, **fields))
+
+
 def _init(random: Random, world: World) -> Step:
     name = random.choice((None, *TRANSACTIONAL_IDS))
     return Step(ApiKey.INIT_PRODUCER_ID, 4, init_producer_id(name, timeout_ms=random.choice((300, 60_000))))
@@ -122,6 +139,6 @@ def _end(random: Random, world: World) -> Step:
 
 _STEPS: tuple[Callable[[Random, World], Step], ...] = (
     *(_create, _look_up, _find, _produce, _produce, _fetch),
-    *(_join, _join, _sync, _beat, _commit),
+    *(_join, _join, _sync, _beat, _commit, _stream, _stream),
     *(_init, _add, _produce_in_transaction, _commit_in_transaction, _end),
 )

@@ -27,6 +27,7 @@ class World:
         self.topic_ids: list[bytes] = []
         # (group, member id, generation), the latest last
         self.members: list[tuple[str, str, int]] = []
+        self.streams_epochs: dict[str, int] = {}  # of members of the streams group
         # (transactional id, producer id, epoch)
         self.producers: list[tuple[str | None, int, int]] = []
         self.sequences: dict[tuple[int, int], int] = {}
@@ -50,6 +51,7 @@ class World:
             ApiKey.METADATA: self._learn_topics,
             ApiKey.CREATE_TOPICS: self._learn_topics,
             ApiKey.JOIN_GROUP: self._learn_member,
+            ApiKey.STREAMS_GROUP_HEARTBEAT: self._learn_streams_epoch,
             ApiKey.INIT_PRODUCER_ID: self._learn_producer,
             ApiKey.END_TXN: self._learn_epoch,
             ApiKey.FETCH: self._learn_session,
@@ -66,6 +68,10 @@ class World:
     def _learn_member(self, request: Any, answer: Any) -> None:
         if answer.member_id and answer.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
             _remember(self.members, (request.group_id, answer.member_id, answer.generation_id))
+
+    def _learn_streams_epoch(self, request: Any, answer: Any) -> None:
+        if not answer.error_code:
+            self.streams_epochs[answer.member_id] = answer.member_epoch
 
     def _learn_producer(self, request: Any, answer: Any) -> None:
         if not answer.error_code:

@@ -123,7 +123,7 @@ def _copartition_groups(subtopology: Subtopology) -> Iterable[list[str]]:
 
 
 def _check_source_topics(topology: Topology, count: Count) -> None:
-    read = {topic for each in topology.subtopologies.values() for topic in each.source_topics}
+    read = dict.fromkeys(topic for each in topology.subtopologies.values() for topic in each.source_topics)
     missing = sorted((topic for topic in read if count(topic) is None), key=java_order)
     if missing:
         raise _NotReady(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_summary(missing)} are missing.")
@@ -173,10 +173,10 @@ def _most(subtopology: Subtopology, counts: _Counts) -> int | None:
 
 def _enforce_copartitioning(topology: Topology, groups: Sequence[Sequence[str]], counts: _Counts) -> None:
     infos = [info for each in topology.subtopologies.values() for info in each.repartition_source_topics]
-    fixed = {info.name for info in infos if info.partitions != 0}
+    fixed = dict.fromkeys(info.name for info in infos if info.partitions != 0)
     repartition = {info.name for info in infos}
-    fixed_counts = sorted({counts.of(name) for name in fixed})
-    for group in groups:
+    fixed_counts = sorted(set(map(counts.of, fixed)))
+    for group in filter(None, groups):
         own = {name: counts.of(name) for name in group if name in repartition}
         others = {name: counts.of(name) for name in group if name not in own}
         if others:

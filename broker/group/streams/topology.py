@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from barnabas.broker.group.assignors.hash_order import in_hash_order, string_hash
@@ -90,16 +90,9 @@ def _topic(asked: requests.TopicInfo) -> TopicInfo:
     )
 
 
-def topics_named_by(request: requests.Topology) -> list[str]:
-    """Every topic that a topology mentions, once."""
-    named = (
-        name
-        for each in request.subtopologies
-        for name in (
-            *each.source_topics,
-            *each.repartition_sink_topics,
-            *(info.name for info in each.repartition_source_topics),
-            *(info.name for info in each.state_changelog_topics),
-        )
-    )
-    return list(dict.fromkeys(named))
+def topics_named_by(asked: requests.Subtopology) -> Iterator[tuple[str, int]]:
+    """Every topic that a subtopology mentions, and how many bytes a record needs for that at least."""
+    for name in (*asked.source_topics, *asked.repartition_sink_topics):
+        yield name, len(name) + 1
+    for topic in (*asked.repartition_source_topics, *asked.state_changelog_topics):
+        yield topic.name, len(topic.name) + 1 + sum(len(each.key) + len(each.value) for each in topic.topic_configs)

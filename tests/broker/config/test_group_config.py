@@ -36,6 +36,8 @@ def test_single_settings_are_set_and_deleted():
         ("consumer.session.timeout.ms", "many"),
         ("consumer.heartbeat.interval.ms", "4999"),
         ("consumer.assignment.interval.ms", "15001"),
+        ("streams.session.timeout.ms", "60001"),
+        ("streams.num.standby.replicas", "3"),
         ("bogus", "1"),
     ],
 )

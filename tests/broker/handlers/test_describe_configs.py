@@ -121,6 +121,11 @@ async def test_groups_client_metrics_and_loggers_have_their_defaults(tmp_path):
             "consumer.session.timeout.ms": ("45000", DEFAULT),
             "consumer.heartbeat.interval.ms": ("5000", DEFAULT),
             "consumer.assignment.interval.ms": ("1000", DEFAULT),
+            "streams.session.timeout.ms": ("45000", DEFAULT),
+            "streams.heartbeat.interval.ms": ("5000", DEFAULT),
+            "streams.num.standby.replicas": ("0", DEFAULT),
+            "streams.initial.rebalance.delay.ms": ("0", DEFAULT),
+            "streams.assignment.interval.ms": ("1000", DEFAULT),
         }
         assert {config.name: config.value for config in metrics.configs} == {
             "interval.ms": "300000",

@@ -1,5 +1,7 @@
 """StreamsGroupDescribe, as seen by a client of a real broker over a socket."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from barnabas.broker.security.authorizer import EVERYTHING, NOT_ASKED
@@ -75,7 +77,8 @@ async def test_authorized_operations_are_returned_if_asked_for(client):
 async def test_the_state_for_tests_has_its_tasks(client):
     await join(client)
     shard = client.broker.groups.shard("g")
-    state = group_state(None, shard, shard.groups["g"])
+    state = group_state(SimpleNamespace(brokers=[client.broker]), shard, shard.groups["g"])
     assert (state["type"], state["state"], state["topology_epoch"], state["topics"]) == ("streams", "Stable", 7, ["t"])
     (member,) = state["members"]
-    assert member["assignment"] == {"active": {"0": [0, 1, 2]}, "standby": {}, "warmup": {}}
+    assert member["assignment"] == {"t": [0, 1, 2]}
+    assert member["tasks"] == member["target_tasks"] == {"active": {"0": [0, 1, 2]}, "standby": {}, "warmup": {}}

@@ -14,7 +14,7 @@ from tests.support.polling import pause
 
 pytestmark = pytest.mark.java
 
-STORIES = int(os.environ.get("BARNABAS_STORIES", "12"))
+STORIES = int(os.environ.get("BARNABAS_STORIES", "8"))
 SEED = int(os.environ.get("BARNABAS_SEED", "1"))
 STEPS = 40
 NAMES = "ABCD"  # one more than the group may have

@@ -2,7 +2,9 @@
 
 import pytest
 
+from barnabas.client.requests import admin
 from barnabas.client.requests.streams import streams_group_heartbeat, subtopology, topic_info, topology
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.streams_group_heartbeat import RequestEndpoint, TaskOffset
 from tests.integration.groups.stories import Stories, play
 from tests.support.polling import pause
@@ -334,6 +336,28 @@ def the_first_assignment_waits(side):
     yield answer
     yield side.stream("B", 1)
     yield side.streams_described()
+
+
+@story(ONE)
+def settings(side):
+    wishes = {
+        "streams.session.timeout.ms": ("45000", "44999", "60000", "60001", "soon"),
+        "streams.heartbeat.interval.ms": ("5000", "4999", "15000", "15001"),
+        "streams.num.standby.replicas": ("2", "3", "-1"),
+        "streams.assignment.interval.ms": ("15000", "15001", "-1"),
+        "streams.initial.rebalance.delay.ms": ("100000", "-1"),
+        "streams.wish": ("1",),
+    }
+    for name, values in wishes.items():
+        for value in values:
+            yield side.set_for_group(name, value)
+    asked = admin.describe_configs((admin.GROUP, side.group, list(wishes)))
+    while True:  # until the last of them is known
+        (told,) = side.ask(ApiKey.DESCRIBE_CONFIGS, asked, 4).results
+        if "100000" in {each.value for each in told.configs}:
+            break
+        pause()
+    yield told
 
 
 @story(range(8, 11))

@@ -18,7 +18,7 @@ from barnabas.broker.group.assignors.sticky_tasks import GivenTasks, StreamsMemb
 from tests.support.apache_kafka import run_java
 
 PROGRAM = Path(__file__).parents[3] / "java" / "TaskAssignors.java"
-GROUPS = int(os.environ.get("BARNABAS_ASSIGNED_GROUPS", "300"))
+GROUPS = int(os.environ.get("BARNABAS_ASSIGNED_GROUPS", "120"))
 SEED = int(os.environ.get("BARNABAS_SEED", "7"))
 ROUNDS = 5
 
