@@ -95,7 +95,7 @@ def test_a_kraft_server_properties_just_works(file):
     assert (listener.host, listener.port, listener.advertised_host) == ("", 9092, "localhost")
     assert config.warnings == (
         "these settings have no effect in Barnabas: controller.quorum.bootstrap.servers, num.network.threads, "
-        "num.io.threads, share.coordinator.state.topic.replication.factor, share.coordinator.state.topic.min.isr",
+        "num.io.threads",
         "these listeners belong to a KRaft controller and are not opened: CONTROLLER",
     )
 

@@ -139,6 +139,8 @@ def test_defaults_that_differ_from_kafka_s_say_why():
         "offsets.topic.replication.factor",
         "transaction.state.log.replication.factor",
         "transaction.state.log.min.isr",
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
     }
     assert all(differing.values())
 
