@@ -92,6 +92,16 @@ MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.DESCRIBE_PRODUCERS: (_by_partition("topics", "topics", "partitions", "partition_indexes"),),
     ApiKey.DESCRIBE_TRANSACTIONS: (Mirror("transaction_states", "transactional_ids"),),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
+    **dict.fromkeys(
+        (
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        ),
+        (_by_partition("results", "topics", "partitions", "partitions"),),
+    ),
     ApiKey.SHARE_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Mirror("groups", "groups"),),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (_by_partition("responses", "topics", "partitions", "partitions"),),
