@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 from barnabas.client.client import Client
 from barnabas.client.errors import BrokerError, check
@@ -10,10 +11,13 @@ from barnabas.client.requests.groups import CONSUMERS, delete_groups
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.consumer_protocol import ConsumerProtocolAssignment, read_with_version
 from barnabas.protocol.errors import ErrorCode, ProtocolError
-from barnabas.protocol.messages import consumer_group_describe, describe_groups
+from barnabas.protocol.messages import consumer_group_describe, describe_groups, share_group_describe
 from barnabas.protocol.messages.delete_groups import DeleteGroupsResponse
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.schema import Message
 from barnabas.protocol.topic_partition import TopicPartition
+
+SHARE: Final = "share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,15 @@ def list_groups(client: Client) -> list[ListedGroup]:
 
 
 def describe_group(client: Client, group: str) -> Group:
-    """A group of either protocol. BrokerError with GROUP_ID_NOT_FOUND if it does not exist."""
+    """A group of any kind. BrokerError with GROUP_ID_NOT_FOUND if it does not exist."""
 
     def attempt() -> Group:
         node = client.coordinator_of(group)
-        return _describe_consumer_group(client, node, group) or _describe_classic_group(client, node, group)
+        return (
+            _describe_consumer_group(client, node, group)
+            or _describe_share_group(client, node, group)
+            or _describe_classic_group(client, node, group)
+        )
 
     return client.settled(attempt)
 
@@ -98,20 +106,34 @@ def _describe_classic_group(client: Client, node: int, group: str) -> Group:
 
 
 def _describe_consumer_group(client: Client, node: int, group: str) -> Group | None:
-    """A group of the next-generation protocol, or None if it is a classic one."""
-    connection = client.broker(node)
-    if not connection.serves(ApiKey.CONSUMER_GROUP_DESCRIBE):
-        return None
+    """A group of the consumer protocol, or None if it is of another kind."""
     request = consumer_group_describe.ConsumerGroupDescribeRequest(
         group_ids=[group], include_authorized_operations=False
     )
-    (found,) = connection.ask(request, consumer_group_describe.ConsumerGroupDescribeResponse).groups
+    answer = consumer_group_describe.ConsumerGroupDescribeResponse
+    return _described(client, node, group, CONSUMERS, ApiKey.CONSUMER_GROUP_DESCRIBE, request, answer)
+
+
+def _describe_share_group(client: Client, node: int, group: str) -> Group | None:
+    """A share group, or None if it is of another kind."""
+    request = share_group_describe.ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    answer = share_group_describe.ShareGroupDescribeResponse
+    return _described(client, node, group, SHARE, ApiKey.SHARE_GROUP_DESCRIBE, request, answer)
+
+
+def _described(
+    client: Client, node: int, group: str, group_type: str, key: ApiKey, request: Message, answer: type[Any]
+) -> Group | None:
+    connection = client.broker(node)
+    if not connection.serves(key):
+        return None
+    (found,) = connection.ask(request, answer).groups
     if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(found.error_code, f"group '{group}'", found.error_message)
     return Group(
         group_id=group,
-        group_type="consumer",
+        group_type=group_type,
         state=found.group_state,
         assignor=found.assignor_name,
         coordinator=str(connection.address),
@@ -119,7 +141,7 @@ def _describe_consumer_group(client: Client, node: int, group: str) -> Group | N
         members=[
             Member(
                 each.member_id,
-                each.instance_id,
+                getattr(each, "instance_id", None),  # share groups have no static members
                 each.client_id,
                 each.client_host,
                 [

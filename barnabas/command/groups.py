@@ -1,4 +1,4 @@
-"""`barnabas groups`: list, describe and delete consumer groups, and reset their offsets."""
+"""`barnabas groups`: list, describe and delete groups of every kind, and reset their offsets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, Final, NoReturn
 
 from barnabas.client.client import Client
 from barnabas.client.errors import BrokerError, ClientError
-from barnabas.client.group_admin import Group, Member, delete_group, describe_group, list_groups
+from barnabas.client.group_admin import SHARE, Group, Member, delete_group, describe_group, list_groups
 from barnabas.client.offsets import by_topic, committed_offsets, list_offsets
 from barnabas.client.requests.data import LATEST
+from barnabas.client.share_offsets import share_offsets
 from barnabas.command import reset_offsets
 from barnabas.command.arguments import add_action, add_client_actions
 from barnabas.command.ending import UsageError, complain
@@ -164,6 +165,8 @@ def _description(client: Client, options: argparse.Namespace) -> str:
 
 def _offsets(client: Client, group: Group) -> list[dict[str, Any]]:
     """A row for each partition that has an offset or is assigned."""
+    if group.group_type == SHARE:
+        return _shared_offsets(client, group)
     committed = committed_offsets(client, group.group_id)
     owners = {partition: member for member in group.members for partition in member.assignment}
     partitions = sorted({*committed, *owners})
@@ -180,6 +183,24 @@ def _offsets(client: Client, group: Group) -> list[dict[str, Any]]:
             **_owner(owners.get(partition)),
         }
         for partition in partitions
+    ]
+
+
+def _shared_offsets(client: Client, group: Group) -> list[dict[str, Any]]:
+    """The current offset is that of the first record that is not done with. A partition belongs to nobody alone."""
+    offsets = share_offsets(client, group.group_id)
+    ends = list_offsets(client, dict.fromkeys(client.existing(list(offsets)), LATEST))
+    return [
+        {
+            "group": group.group_id,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "current_offset": found.start,
+            "log_end_offset": ends.get(partition),
+            "lag": found.lag,
+            **_owner(None),
+        }
+        for partition, found in sorted(offsets.items())
     ]
 
 

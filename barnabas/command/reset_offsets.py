@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.client.client import Client
 from barnabas.client.errors import BrokerError, ClientError
-from barnabas.client.group_admin import Group, describe_group
+from barnabas.client.group_admin import SHARE, Group, describe_group
 from barnabas.client.offsets import begin_and_end, commit_offsets, committed_offsets, list_offsets
+from barnabas.client.share_offsets import alter_share_offsets, share_offsets
 from barnabas.command.ending import UsageError, complain
 from barnabas.command.table import as_json, render
 from barnabas.command.values import duration, moment, partitions
@@ -88,11 +89,15 @@ def reset(client: Client, options: argparse.Namespace) -> int:
         raise UsageError("groups reset-offsets: --from-file names the topics, so --topic and --all-topics do not apply")
     if not options.from_file and bool(options.topics) == options.all_topics:
         raise UsageError("groups reset-offsets: add --topic or --all-topics")
-    _refuse_while_it_has_members(client, group)
-    committed = committed_offsets(client, group)
+    is_shared = _without_members(client, group) == SHARE
+    if is_shared:
+        known = share_offsets(client, group)
+        committed = {partition: found.start for partition, found in known.items() if found.start is not None}
+    else:
+        committed = committed_offsets(client, group)
     new = _planned(client, options, committed)
     if options.execute:
-        commit_offsets(client, group, new)
+        (alter_share_offsets if is_shared else commit_offsets)(client, group, new)
     rows: list[dict[str, Any]] = [
         {
             "group": group,
@@ -112,19 +117,20 @@ def reset(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_while_it_has_members(client: Client, group: str) -> None:
-    """Members would go on from where they are, and commit that."""
+def _without_members(client: Client, group: str) -> str | None:
+    """The kind of a group, if it is there. Members would go on from where they are, and commit that."""
     try:
         found: Group = describe_group(client, group)
     except BrokerError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-        return  # setting its offsets creates it
+        return None  # setting its offsets creates it
     if found.members or found.state not in ("Empty", "Dead"):
         raise ClientError(
             f"group '{group}' is {found.state} with {len(found.members)} members: "
             "offsets can be reset once all of them have left"
         )
+    return found.group_type
 
 
 def _planned(client: Client, options: argparse.Namespace, committed: Offsets) -> Offsets:

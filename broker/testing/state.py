@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from barnabas.broker.group.classic.member import Member
     from barnabas.broker.group.consumer.group import ConsumerGroup
     from barnabas.broker.group.consumer.member import ConsumerMember
+    from barnabas.broker.group.share.group import ShareGroup
+    from barnabas.broker.group.share.member import ShareMember
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
 
@@ -169,6 +171,29 @@ def _consumer_member(
     }
 
 
+def _share_group(shard: GroupShard, group: ShareGroup, cluster: LocalCluster) -> Json:
+    names = _topic_names(cluster)
+    return {
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "members": [_share_member(shard, group, member, names) for member in group.members.values()],
+        "initialized": _partitions(group.state_partitions.assignable(), names),
+    }
+
+
+def _share_member(shard: GroupShard, group: ShareGroup, member: ShareMember, names: Mapping[bytes, str]) -> Json:
+    return {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "heard_at_ms": shard.shares.sessions.heard_at_ms(group.group_id, member.member_id),
+        "member_epoch": member.epoch,
+        "topics": sorted(member.topics),
+        "assignment": _partitions(member.assigned, names),
+        "target_assignment": _partitions(group.target_of(member.member_id), names),
+    }
+
+
 def _topic_names(cluster: LocalCluster) -> Mapping[bytes, str]:
     return {image.topic_id: name for broker in cluster.brokers for name, image in broker.cluster.topics.items()}
 
@@ -181,6 +206,7 @@ def _partitions(assigned: Mapping[bytes, Collection[int]], names: Mapping[bytes,
 _OF_KIND: Final[dict[GroupKind, Callable[..., Json]]] = {
     GroupKind.CLASSIC: _classic_group,
     GroupKind.CONSUMER: _consumer_group,
+    GroupKind.SHARE: _share_group,
 }
 
 

@@ -29,6 +29,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "1",
 }
 GROUPS = ["workers", "static", "left", "simple", "deleted", "aged", "modern"]
 LONG = {"session_timeout_ms": 1_800_000}
@@ -61,6 +63,7 @@ def tell(side: GroupSide) -> None:
     side.begin("aged", 3)
     side.commit((topic, 0, 12), retention_time_ms=3_600_000)
     tell_of_the_consumer_protocol(side, topic)
+    tell_of_share_groups(side)
 
 
 def tell_of_the_consumer_protocol(side: GroupSide, topic: str | bytes) -> None:
@@ -77,6 +80,25 @@ def tell_of_the_consumer_protocol(side: GroupSide, topic: str | bytes) -> None:
     side.begin("modern-deleted", 9)
     side.beat("A", 0, topics=["t"])
     side.beat("A", -1)
+    side.delete()
+
+
+def tell_of_share_groups(side: GroupSide) -> None:
+    """Which partitions members get of one topic depends on its id: each member has a topic of its own."""
+    side.topic("u")
+    side.begin("shared", 9)
+    side.share("A", 0, ["t"], rack_id="r")
+    side.initialized(t=3)
+    side.share("A", 2)
+    side.share("B", 0, ["u"])
+    side.initialized(t=3, u=3)
+    side.share("B", 4)
+    side.share("A", 3)
+    side.share("B", -1)
+    side.begin("shared-deleted", 9)
+    side.share("A", 0, ["t"])
+    side.initialized(t=3)
+    side.share("A", -1)
     side.delete()
 
 
@@ -112,6 +134,8 @@ GENERATIONS = [
 # How many records the groups of the consumer protocol leave, besides that offset: for a member that joins, its
 # subscription, the group's epoch, the targets that change, their epoch, and what the member has.
 MODERN = (5 + 6 + 1 + 1 + 1) + (1 + 6 + 1 + 4) + (5 + 4 + 3)
+# The same of share groups, and which partitions have a state: first those that are asked for, then those that exist.
+SHARED = (6 + 1 + 4) + (6 + 1 + 4 + 1 + 4) + (6 + 1 + 4 + 4)
 
 
 def ready(side: GroupSide) -> None:
@@ -129,7 +153,10 @@ def groups_and_offsets(side: GroupSide) -> object:
     modern = side.described("modern")
     for member in modern.groups[0].members:
         member.assignment = member.target_assignment = None  # the topic of this id is not there
-    return side.comparable([described, modern, side.fetch_groups(dict.fromkeys(GROUPS))])
+    shared = side.described_shares("shared")
+    for member in shared.groups[0].members:
+        member.assignment = None
+    return side.comparable([described, modern, shared, side.fetch_groups(dict.fromkeys(GROUPS))])
 
 
 @dataclass(frozen=True)
@@ -152,7 +179,7 @@ def told(tmp_path_factory):
         side.close()
         printed = {
             name: formatted_records(
-                barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS) + MODERN
+                barnabas.bootstrap, "__consumer_offsets", name, len(COMMITTED) + len(GENERATIONS) + MODERN + SHARED
             )
             for name in FORMATTERS
         }

@@ -8,6 +8,7 @@ from barnabas.client.wire import Wire
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import request_frame
+from barnabas.protocol.messages import share_group_describe, share_group_heartbeat
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -265,6 +266,9 @@ class GroupSide(Side):
             if value in names:
                 return names[value]
             return "the id of somebody" if GIVEN_ID.fullmatch(value) else value
+        if isinstance(value, share_group_heartbeat.Assignment | share_group_describe.Assignment):
+            # Which of them depends on the ids of topics, and those differ.
+            return {"partitions": sum(len(each.partitions) for each in value.topic_partitions)}
         if isinstance(value, FindCoordinatorResponse | Coordinator):
             return {**super().comparable(value), "port": "its own" if value.port == self.port else value.port}
         return super().comparable(value)

@@ -8,6 +8,7 @@ from barnabas.conformance.catalogue import Room
 from barnabas.conformance.rooms import (
     answers,
     api_versions,
+    consumer_groups,
     fetch,
     fetch_sessions,
     framing,
@@ -18,6 +19,7 @@ from barnabas.conformance.rooms import (
     offsets,
     produce,
     settings,
+    share_groups,
     topics,
     transactions,
 )
@@ -34,6 +36,8 @@ ROOMS: Final[list[Room]] = [
     fetch_sessions.room,
     list_offsets.room,
     groups.room,
+    consumer_groups.room,
+    share_groups.room,
     offsets.room,
     idempotence.room,
     transactions.room,

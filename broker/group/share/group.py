@@ -86,7 +86,7 @@ class ShareGroup:
             for topic_id, partitions in target.items():
                 given.setdefault(topic_id, set()).update(partitions)
         return any(
-            named.topic_name in self._topic_counts and given.get(topic_id) != named.partitions
+            named.topic_name in self._topic_counts and frozenset(given.get(topic_id, ())) != named.partitions
             for topic_id, named in self.state_partitions.initialized.items()
         )
 

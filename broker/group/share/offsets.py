@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.broker.coordinator.result import CoordinatorResult
 from barnabas.broker.group.refused import Refused
@@ -62,9 +63,7 @@ class ShareOffsets:
                 altering.AlterShareGroupOffsetsResponseTopic(
                     topic_name=topic.topic_name,
                     topic_id=ZERO_UUID if image is None else image.topic_id,
-                    partitions=[
-                        _altered(each.partition_index, each.partition_index < count) for each in topic.partitions
-                    ],
+                    partitions=[_altered(each.partition_index, count) for each in topic.partitions],
                 )
             )
         group_id, epoch = group.group_id, group.epoch
@@ -124,9 +123,7 @@ class ShareOffsets:
             elif not wanted:
                 answer(response)
             else:
-                self._states.delete(
-                    group_id, wanted, lambda errors: self._deleted(group_id, names, errors, response, answer)
-                )
+                self._states.delete(group_id, wanted, partial(self._deleted, group_id, names, response, answer))
 
         records = [] if state is NONE else [state_record(group_id, state.begin_deletion(wanted, self._topics))]
         return CoordinatorResult(records, noted, key=group_id)
@@ -157,7 +154,7 @@ class ShareOffsets:
         except Refused:
             answer(response)
             return
-        record = state_record(group_id, group.state_partitions.without(gone))
+        record = state_record(group_id, group.state_partitions.finish_deletion(gone))
 
         def done(error: ErrorCode) -> None:
             answer(delete_error(error) if error else response)

@@ -77,8 +77,12 @@ class StatePartitions:
             {**self.deleting, **gone},
         )
 
+    def finish_deletion(self, topic_ids: Collection[bytes]) -> StatePartitions:
+        """The states of these topics are gone."""
+        return replace(self, deleting={id: name for id, name in self.deleting.items() if id not in topic_ids})
+
     def without(self, topic_ids: Collection[bytes]) -> StatePartitions:
-        """These topics, or their states, are gone."""
+        """These topics are gone."""
         return StatePartitions(
             {id: named for id, named in self.initializing.items() if id not in topic_ids},
             {id: named for id, named in self.initialized.items() if id not in topic_ids},
