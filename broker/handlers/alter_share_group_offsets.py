@@ -34,10 +34,10 @@ def handle(broker: Broker, request: Request, message: AlterShareGroupOffsetsRequ
         return
     topics, refused = [], []
     for topic in message.topics:
-        error = ErrorCode.NONE
+        error, image = ErrorCode.NONE, broker.cluster.topic(topic.topic_name)
         if not access.topic(AclOperation.READ, topic.topic_name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif broker.cluster.topic(topic.topic_name) is None:
+        elif image is None:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not error:
             topics.append(topic)
@@ -45,7 +45,7 @@ def handle(broker: Broker, request: Request, message: AlterShareGroupOffsetsRequ
         refused.append(
             AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,
-                topic_id=ZERO_UUID,
+                topic_id=ZERO_UUID if image is None else image.topic_id,
                 partitions=[
                     AlterShareGroupOffsetsResponsePartition(
                         partition_index=each.partition_index, error_code=error, error_message=text_of(error)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from barnabas.client.requests import acls, admin, data, groups, lookup, tokens, transactions, users
+from barnabas.client.requests import acls, admin, data, groups, lookup, share_groups, tokens, transactions, users
 from barnabas.client.requests.records import batch
 from barnabas.client.requests.streams import (
     streams_group_describe,
@@ -287,6 +287,43 @@ CASES = {
         lambda side, version: groups.delete_groups("nogroup", "other"),
         ["delete group nogroup", "delete group other"],
         [["read group nogroup"]],
+    ),
+    "ShareGroupHeartbeat": Case(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        [1],
+        lambda side, version: share_groups.share_group_heartbeat("share", "nobody", 5, ["t", "u"]),
+        ["read group share", "describe topic t", "describe topic u"],
+        [["describe group share"], ["read group share", "read topic t", "read topic u"]],
+    ),
+    "ShareGroupDescribe": Case(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        [1],
+        lambda side, version: share_groups.share_group_describe("share", "h", operations=True),
+        ["describe group share", "describe group h"],
+        [["read group share"]],
+    ),
+    "DescribeShareGroupOffsets": Case(
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        [0, 1],
+        lambda side, version: share_groups.describe_share_group_offsets(
+            {"share": {"absent": [0], "absent-too": [0, 1]}, "h": None}
+        ),
+        ["describe group share", "describe group h", "describe topic absent"],
+        [["read group share", "read group h"]],
+    ),
+    "AlterShareGroupOffsets": Case(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        [0],
+        lambda side, version: share_groups.alter_share_group_offsets("share", ("absent", 0, 1), ("t", 7, 1)),
+        ["read group share", "read topic absent", "read topic t"],
+        [["describe group share"], ["read group share", "describe topic t"]],
+    ),
+    "DeleteShareGroupOffsets": Case(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        [0],
+        lambda side, version: share_groups.delete_share_group_offsets("no-share", "absent", "t"),
+        ["delete group no-share", "read topic absent", "read topic t"],
+        [["read group no-share"]],
     ),
     "OffsetCommit": Case(
         ApiKey.OFFSET_COMMIT,

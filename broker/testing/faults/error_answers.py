@@ -19,7 +19,7 @@ from barnabas.protocol.api import ApiKey, request_type, response_type
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
-from barnabas.protocol.schema import BYTES, STRING, Message, Struct, StructType, WireType
+from barnabas.protocol.schema import BYTES, NO_VERSIONS, STRING, Message, Struct, StructType, WireType
 
 ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 _PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
@@ -46,6 +46,7 @@ def _by_partition(answer: str, request: str, partitions: str, wanted: str) -> Mi
 
 
 _TOPICS: Final = _by_partition("topics", "topics", "partitions", "partitions")
+_STATES: Final = _by_partition("results", "topics", "partitions", "partitions")
 
 MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.PRODUCE: (_by_partition("responses", "topic_data", "partition_responses", "partition_data"),),
@@ -92,12 +93,29 @@ MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.DESCRIBE_PRODUCERS: (_by_partition("topics", "topics", "partitions", "partition_indexes"),),
     ApiKey.DESCRIBE_TRANSACTIONS: (Mirror("transaction_states", "transactional_ids"),),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
+    **dict.fromkeys(
+        (
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        ),
+        (_by_partition("results", "topics", "partitions", "partitions"),),
+    ),
     ApiKey.SHARE_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Mirror("groups", "groups"),),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (_by_partition("responses", "topics", "partitions", "partitions"),),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Mirror("responses", "topics"),),
     ApiKey.STREAMS_GROUP_DESCRIBE: (Mirror("groups", "group_ids"),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Mirror("topics", "topics"),),
+    ApiKey.SHARE_FETCH: (_by_partition("responses", "topics", "partitions", "partitions"),),
+    ApiKey.SHARE_ACKNOWLEDGE: (_by_partition("responses", "topics", "partitions", "partitions"),),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.READ_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.WRITE_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (_STATES,),
 }
 
 
@@ -182,6 +200,8 @@ def _filled(struct: StructType, entry: Any) -> Any:
         identity = _identity(name, entry)
         if identity is not None:
             values[name] = identity
+        elif isinstance(wire_type, StructType) and spec.required and spec.nullable == NO_VERSIONS:
+            values[name] = _filled(wire_type, None)
         elif spec.required or name in ("node_id", "port"):
             values[name] = _nothing(name, wire_type)
     return struct(**values)
