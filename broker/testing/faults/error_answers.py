@@ -46,6 +46,7 @@ def _by_partition(answer: str, request: str, partitions: str, wanted: str) -> Mi
 
 
 _TOPICS: Final = _by_partition("topics", "topics", "partitions", "partitions")
+_STATES: Final = _by_partition("results", "topics", "partitions", "partitions")
 
 MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.PRODUCE: (_by_partition("responses", "topic_data", "partition_responses", "partition_data"),),
@@ -107,6 +108,13 @@ MIRRORS: Final[dict[ApiKey, tuple[Mirror, ...]]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (_by_partition("responses", "topics", "partitions", "partitions"),),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Mirror("responses", "topics"),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Mirror("topics", "topics"),),
+    ApiKey.SHARE_FETCH: (_by_partition("responses", "topics", "partitions", "partitions"),),
+    ApiKey.SHARE_ACKNOWLEDGE: (_by_partition("responses", "topics", "partitions", "partitions"),),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.READ_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.WRITE_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (_STATES,),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (_STATES,),
 }
 
 

@@ -27,10 +27,10 @@ async def test_from_version_3_the_answer_has_the_features(tmp_path, version):
         answer = await client.ask(ApiKey.API_VERSIONS, request, version)
         told = version >= 3
         assert [(f.name, f.min_version, f.max_version) for f in answer.supported_features] == (
-            [("group.version", 0, 1), ("transaction.version", 0, 2)] * told
+            [("group.version", 0, 1), ("share.version", 0, 1), ("transaction.version", 0, 2)] * told
         )
         assert [(f.name, f.min_version_level, f.max_version_level) for f in answer.finalized_features] == (
-            [("group.version", 1, 1), ("transaction.version", 2, 2)] * told
+            [("group.version", 1, 1), ("share.version", 1, 1), ("transaction.version", 2, 2)] * told
         )
         assert answer.finalized_features_epoch == (0 if told else -1)
 
