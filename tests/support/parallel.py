@@ -31,6 +31,13 @@ TOGETHER = {
     # An Apache Kafka, and in most of them a Barnabas beside it:
     "transactions": ("tests/integration/transactions/",),
     "groups": ("tests/integration/groups/",),
+    "share groups": (
+        "tests/integration/share/test_any_story.py",
+        "tests/integration/share/test_fetching.py",
+        "tests/integration/share/test_group_settings.py",
+        "tests/integration/share/test_java_consumers.py",
+        "tests/integration/share/test_state.py",
+    ),
     "produce and fetch": ("tests/integration/produce_and_fetch/",),
     "administration side by side": (
         "tests/integration/test_same_admin_answers_as_kafka.py",
@@ -71,6 +78,7 @@ FIRST = (
     "produce and fetch",
     "administration side by side",
     "groups",
+    "share groups",
     "commands against Apache Kafka",
     "tests/barnabas/simulation/test_seeds.py",
     "tests/integration/test_kafkas_data_directory.py",

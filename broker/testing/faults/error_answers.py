@@ -19,7 +19,7 @@ from barnabas.protocol.api import ApiKey, request_type, response_type
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
-from barnabas.protocol.schema import BYTES, STRING, Message, Struct, StructType, WireType
+from barnabas.protocol.schema import BYTES, NO_VERSIONS, STRING, Message, Struct, StructType, WireType
 
 ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 _PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
@@ -199,6 +199,8 @@ def _filled(struct: StructType, entry: Any) -> Any:
         identity = _identity(name, entry)
         if identity is not None:
             values[name] = identity
+        elif isinstance(wire_type, StructType) and spec.required and spec.nullable == NO_VERSIONS:
+            values[name] = _filled(wire_type, None)
         elif spec.required or name in ("node_id", "port"):
             values[name] = _nothing(name, wire_type)
     return struct(**values)

@@ -2,6 +2,10 @@
 
 import pytest
 
+from barnabas.client.requests.data import produce
+from barnabas.client.requests.records import batch
+from barnabas.protocol.api import ApiKey
+from tests.support.apache_kafka import run_tool
 from tests.support.java_client import run_scenario
 
 pytestmark = pytest.mark.java
@@ -20,3 +24,15 @@ def test_share_consumers(brokers):
         "closed": ["r@0 2 accept", "r@1 2 accept"],
         "transactions": ["committed@2 1 accept", "committed@6 1 accept"],
     }
+
+
+def test_the_console_share_consumer(brokers):
+    side = brokers.barnabas
+    side.begin("console")
+    side.set_for_group("share.auto.offset.reset", "earliest")
+    side.place("console")
+    side.ask(ApiKey.PRODUCE, produce(("console", 1, batch(b"one", b"two", b"three"))), 9)
+    server = f"127.0.0.1:{side.port}"
+    arguments = "--topic", "console", "--group", "console", "--max-messages", "2", "--timeout-ms", "30000"
+    done = run_tool("kafka-console-share-consumer", "--bootstrap-server", server, *arguments)
+    assert done.stdout.split() == ["one", "two"]
