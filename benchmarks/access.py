@@ -1,8 +1,8 @@
 """What an authorizer costs with a thousand access rules, for small Produces and Fetches: a lookup of the topic's name.
 
-The same requests go in short turns to a broker that has one and to two that have none; what these two differ by is
-noise. What counts is the CPU time of the broker's thread per request, in the tenth of the rounds in which it was least:
-other load on the machine only ever adds to it.
+The same requests go to a broker that has one and to two that have none; what these two differ by is noise. What counts
+is the CPU time of the broker's thread per request, because it depends least on what else the machine does, and its
+ratio to that of the first broker within the same tenth of a second: other load then affects both.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from barnabas.client.wire import Wire
 from barnabas.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from barnabas.protocol.api import ApiKey
 from benchmarks.broker import frames
-from benchmarks.broker.small_requests import many_at_once
+from benchmarks.broker.small_requests import Load, connect, first_answer
 from benchmarks.observers import CONNECTIONS, IN_FLIGHT, TOPIC, create_topic
 from tests.support.broker_process import BrokerProcess
 
 RULES: Final = 1000
 TARGET: Final = 1.05
+_TURN_SECONDS: Final = 0.04
+_WARM_UP_TURNS: Final = 10
 NOTHING, WITH_RULES = "no authorizer", f"{RULES} rules"
 USER: Final = "User:ANONYMOUS"
 AUTHORIZER: Final = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
@@ -43,7 +45,7 @@ def main(quick: bool = False) -> None:
             started[name] = brokers.enter_context(BrokerProcess(folder, settings=settings))
         print(f"an authorizer with {RULES} rules; {CONNECTIONS} connections x {IN_FLIGHT} requests in flight")
         for title, request in _requests().items():
-            _compare(started, title, request, rounds=20 if quick else 60)
+            _compare(started, title, request, turns=150 if quick else 500)
     _time_decisions()
 
 
@@ -74,24 +76,38 @@ def _requests() -> dict[str, bytes]:
     }
 
 
-def _compare(brokers: dict[str, BrokerProcess], title: str, request: bytes, rounds: int) -> None:
-    taken: dict[str, list[float]] = {name: [] for name in brokers}
-    for number in range(rounds + 1):
-        for name, broker in brokers.items():
-            cpu = _cpu_per_request(broker, request)
-            if number:  # the first round warms up
-                taken[name].append(cpu)
-    least = {name: statistics.quantiles(each, n=10)[0] for name, each in taken.items()}
-    for name, cpu in least.items():
-        ratio = cpu / least[NOTHING]
+def _compare(brokers: dict[str, BrokerProcess], title: str, request: bytes, turns: int) -> None:
+    with ExitStack() as connections:
+        loads = {name: _load(broker, request, connections) for name, broker in brokers.items()}
+        taken: dict[str, list[float]] = {name: [] for name in brokers}
+        for number in range(-_WARM_UP_TURNS, turns):
+            for name in reversed(brokers) if number % 2 else brokers:
+                cpu = _cpu_per_request(brokers[name], loads[name])
+                if number >= 0:
+                    taken[name].append(cpu)
+    for name, each in taken.items():
+        ratios = [cpu / first for cpu, first in zip(each, taken[NOTHING], strict=True)]
+        ratio, error = statistics.median(ratios), 1.25 * statistics.stdev(ratios) / turns**0.5
         verdict = "" if name != WITH_RULES else f", target <= {TARGET}: {'met' if ratio <= TARGET else 'missed'}"
-        print(f"  {title}, {name:20} {cpu * 1e6:6.2f} us of CPU each ({ratio:.3f}{verdict})")
+        print(
+            f"  {title}, {name:20} {statistics.median(each) * 1e6:6.2f} us each ({ratio:.3f} +- {error:.3f}{verdict})"
+        )
 
 
-def _cpu_per_request(broker: BrokerProcess, request: bytes) -> float:
-    before = _cpu_seconds(broker)
-    done = many_at_once(broker.port, request, CONNECTIONS, IN_FLIGHT, seconds=0.2)
-    return (_cpu_seconds(broker) - before) / done.answers
+def _load(broker: BrokerProcess, request: bytes, connections: ExitStack) -> Load:
+    sockets = {}
+    for _ in range(CONNECTIONS):
+        connection = connections.enter_context(connect(broker.port))
+        sockets[connection.fileno()] = connection
+        answer_size = first_answer(connection, request)
+    return Load(sockets, request, answer_size, IN_FLIGHT)
+
+
+def _cpu_per_request(broker: BrokerProcess, load: Load) -> float:
+    before, answers = _cpu_seconds(broker), load.answers
+    load.run(_TURN_SECONDS)
+    load.drain()
+    return (_cpu_seconds(broker) - before) / (load.answers - answers)
 
 
 def _cpu_seconds(broker: BrokerProcess) -> float:

@@ -31,13 +31,13 @@ class Network:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # a name, which has to be resolved
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        *others, last = found
-        for each in others:
+        failures: list[OSError] = []
+        for each in found:  # a name may stand for ::1 and 127.0.0.1, and a broker listen at one of them
             try:
                 return await self._connect_to(*each)
-            except OSError:  # a name may stand for ::1 and 127.0.0.1, and a broker listen at one of them
-                continue
-        return await self._connect_to(*last)
+            except OSError as error:
+                failures.append(error)
+        raise failures[0]  # of the address that the system prefers; others may not be usable at all
 
     async def _connect_to(self, family: int, kind: int, protocol: int, _: str, address: Any) -> socket.socket:
         sock = socket.socket(family, kind, protocol)

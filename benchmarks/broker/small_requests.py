@@ -57,7 +57,7 @@ def many_at_once(port: int, request: bytes, connections: int, in_flight: int, se
             connection = connect(port)
             sockets[connection.fileno()] = connection
             answer_size = first_answer(connection, request)
-        load = _Load(sockets, request, answer_size, in_flight)
+        load = Load(sockets, request, answer_size, in_flight)
         load.run(seconds)
         load.drain()
         return Throughput(load.per_second, load.answers + connections, load.client_busy)
@@ -66,7 +66,9 @@ def many_at_once(port: int, request: bytes, connections: int, in_flight: int, se
             each.close()
 
 
-class _Load:
+class Load:
+    """Open connections, and requests on them for as long as one wants, more than once if need be."""
+
     def __init__(self, sockets: dict[int, socket.socket], request: bytes, answer_size: int, in_flight: int) -> None:
         self._sockets = sockets
         self._size = len(request)
@@ -107,6 +109,7 @@ class _Load:
                 if not received:
                     raise ConnectionError("the broker closed a connection")
                 left -= received
+            self._partial[number] = 0
             self.answers += self._in_flight
 
     def _send(self, number: int, count: int) -> None:

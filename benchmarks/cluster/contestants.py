@@ -276,7 +276,7 @@ class InOneProcess(Brokers):
         process = self._process
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.wait(60)
+            process.wait(WHOLE_TIMEOUT)  # each broker hands over what it leads
         if process.stdout is not None:
             process.stdout.close()
 

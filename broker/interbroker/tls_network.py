@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import Final
 
@@ -32,10 +33,18 @@ class TlsNetwork:
     async def _shake_hands(self, sock: socket.socket, host: str) -> TlsSocket:
         tls = TlsSocket(sock, self._tls.client_context, server_side=False, server_hostname=host)
         received = b""
-        while not tls.shake_hands(received):
+        while not self._is_done(tls, sock, received):
             await self._loop.sock_sendall(sock, tls.take_unsent())
             received = await self._loop.sock_recv(sock, _RECEIVED_AT_ONCE)
             if not received:
                 raise OSError(0, "the other broker closed the connection during the TLS handshake")
         await self._loop.sock_sendall(sock, tls.take_unsent())
         return tls
+
+    def _is_done(self, tls: TlsSocket, sock: socket.socket, received: bytes) -> bool:
+        try:
+            return tls.shake_hands(received)
+        except OSError:
+            with contextlib.suppress(OSError):
+                sock.send(tls.take_unsent())  # the alert, so that the other broker can log the reason
+            raise

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.interbroker.tls_network import TlsNetwork
 from barnabas.broker.network import Network
+from barnabas.broker.security.certificates import Authority
 from barnabas.broker.security.tls import Tls
+from tests.broker.server.test_tls_connection import Serving
 from tests.support import certificates
 
 LISTENER = {"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}
@@ -51,3 +54,15 @@ async def test_a_certificate_that_is_refused(issued, reason):
 
 async def test_host_names_are_not_looked_at_where_that_is_switched_off():
     await connected(tls(issue(["kafka.example"])), tls(ssl_endpoint_identification_algorithm=""))
+
+
+async def test_the_other_broker_is_told_why_it_was_refused():
+    loop = asyncio.get_running_loop()
+    own = tls(ssl_truststore_certificates=Authority.create(name="another").certificate.decode())
+    with capture_logs() as logs:
+        async with Serving() as other:
+            with pytest.raises(OSError, match="the certificate is not accepted"):
+                await TlsNetwork(Network(loop), own, loop).connect("127.0.0.1", other.port)
+            while not logs:  # noqa: ASYNC110, the server logs on its own
+                await asyncio.sleep(0.001)
+    assert logs[0]["reason"] == "the other side does not accept the certificate of this broker: unknown authority"
