@@ -93,7 +93,7 @@ def test_rules_that_cannot_be_read(data):
 @pytest.mark.parametrize(
     ("path", "content"), [("/brokers/ids/me", b"{}"), ("/a//b", b""), ("/nowhere/below", b""), ("/a", "text"), (7, b"")]
 )
-async def test_a_node_with_an_invalid_path(data, path, content):
+async def test_an_invalid_node(data, path, content):
     put(data, path, content)
     reason = await start(data)
     assert str(data / "registry.db") in reason

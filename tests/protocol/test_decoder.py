@@ -175,7 +175,7 @@ class TestTaggedFields:
         data = unhex("09 03  01 02 aabb  02 08 0000000000000007  63 01 cc")
         assert decode(Tagged, 1, data) == Tagged(id=9, limit=7)
 
-    def test_of_a_later_version_are_passed_over(self) -> None:
+    def test_of_a_later_version_are_skipped(self) -> None:
         data = unhex("09 01  02 08 0000000000000007")
         assert decode(Tagged, 0, data) == Tagged(id=9)
 
@@ -220,7 +220,7 @@ class TestDecoder:
         assert journey.start == Point(x=1, y=2)
         assert buffer[position:] == b"\xee\xee"
 
-    def test_is_made_once(self) -> None:
+    def test_is_generated_once(self) -> None:
         assert decoder(Journey, 0) is decoder(Journey, 0)
 
     def test_records_are_a_view_of_the_buffer(self) -> None:
@@ -436,7 +436,7 @@ def test_a_message_has_only_so_many_elements(version):
             in_pieces(Lists, version, encode(more, version))
 
 
-def test_more_elements_than_there_may_be_are_not_even_begun():
+def test_too_many_elements_are_refused_before_they_are_decoded():
     data = encode(Lists(numbers=[], names=[""] * (MOST_ELEMENTS + 1), points=[]), 1)
     tracemalloc.start()
     try:

@@ -272,7 +272,7 @@ async def test_a_change_of_the_isr_updates_metadata_without_an_order(brokers: Br
     brokers.agreed()
 
 
-async def test_an_isr_asked_for_by_a_broker_that_does_not_lead(brokers: Brokers) -> None:
+async def test_an_isr_asked_for_with_a_stale_broker_epoch(brokers: Brokers) -> None:
     await create(brokers)
     wanted = WantedIsr(brokers.term.cluster.topics["t"].topic_id, 0, 0, 0, [(1, -1)])
     code, _ = await brokers.term.alter_partitions(1, brokers.members[1].membership.broker_epoch - 1, [wanted])

@@ -73,7 +73,7 @@ async def test_a_cancelled_timer_does_not_fire(clock):
     assert fired == []
 
 
-async def test_cancelled_timers_do_not_gather(clock):
+async def test_cancelled_timers_do_not_accumulate(clock):
     for _ in range(5000):
         clock.call_later(3600, lambda: None).cancel()
     assert len(clock._timers) < 3000
@@ -117,7 +117,7 @@ async def test_a_callback_that_fails_does_not_stop_the_others(clock):
     assert [type(each) for each in complaints] == [ZeroDivisionError]
 
 
-async def test_the_wall_time_can_be_put_back_and_the_monotonic_cannot(clock):
+async def test_the_wall_time_can_be_set_back_and_the_monotonic_time_cannot(clock):
     await clock.advance(100, nothing)
     monotonic = clock.monotonic()
     clock.set_wall_ahead(0)

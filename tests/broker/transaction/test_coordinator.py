@@ -86,7 +86,7 @@ async def test_a_transaction_is_ended_in_three_steps(client):
     assert markers(client.broker, 1) == []
 
 
-async def test_when_it_is_answered_the_next_one_may_begin_at_once(client):
+async def test_when_it_is_answered_the_next_one_may_start_at_once(client):
     producer = await client.begun(version=3)
     for commit in (True, False) * 5:
         assert (await client.end(producer, commit, version=4))[0] == ErrorCode.NONE
@@ -130,7 +130,7 @@ async def test_operations_on_one_id_in_one_turn_are_decided_in_order(client):
     assert answers[1:] == [(ErrorCode.NONE, *producer)]
 
 
-async def test_partitions_that_are_there_already_need_no_turn(client):
+async def test_partitions_that_were_already_added_need_no_turn(client):
     producer = await client.begun()
     done = []
     client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)
@@ -159,7 +159,7 @@ async def test_which_partitions_are_part_of_a_transaction(client):
     assert verify("", *producer, [("t", 0)]) == {("t", 0): ErrorCode.INVALID_REQUEST}
 
 
-async def test_where_everything_waits_for_the_disk_an_end_does_too(tmp_path):
+async def test_an_end_waits_for_the_disk_if_everything_does(tmp_path):
     """Each step is on disk before the next; a client still need not come again."""
     async with coordinating(tmp_path, log_flush_interval_messages=1) as client:
         producer = await client.begun(("t", 0), ("t", 1))
@@ -176,7 +176,7 @@ async def test_where_everything_waits_for_the_disk_an_end_does_too(tmp_path):
 # --- restarts ---
 
 
-async def test_after_a_restart_a_transaction_goes_on(tmp_path):
+async def test_after_a_restart_a_transaction_continues(tmp_path):
     async with coordinating(tmp_path) as client:
         producer = await client.begun(("t", 0))
     async with running(tmp_path) as broker, transaction_client(broker) as client:
@@ -249,7 +249,7 @@ async def test_without_its_topic_there_is_no_coordinator(tmp_path):
         assert told == [ErrorCode.NOT_COORDINATOR, gone, gone]
 
 
-async def test_when_its_topic_is_deleted_all_is_forgotten(client):
+async def test_when_its_topic_is_deleted_everything_is_forgotten(client):
     producer = await client.begun()
     told = []
     client.broker.transactions.add_partitions(ID, *producer, [("t", 1)], told.append)
@@ -424,7 +424,7 @@ async def test_a_transaction_whose_time_is_over_is_aborted(client, clock):
     assert (await client.add(producer, ("t", 0)))["t", 0] == ErrorCode.PRODUCER_FENCED
 
 
-async def test_after_the_abort_of_its_last_epoch_a_producer_goes_on_with_another_id(client, clock):
+async def test_after_the_abort_of_its_last_epoch_a_producer_continues_with_another_id(client, clock):
     producer_id, _ = await client.begun()
     transactions = client.broker.transactions
     _, shard = transactions._runtime.shard_of(ID)
@@ -477,7 +477,7 @@ async def test_many_idle_ids_are_forgotten_turn_by_turn(tmp_path, clock, monkeyp
         assert (await client.list()).transaction_states == []
 
 
-async def test_an_id_that_cannot_be_looked_at_is_set_aside_and_the_others_time_out(client, clock, monkeypatch):
+async def test_an_id_that_fails_is_set_aside_and_the_others_time_out(client, clock, monkeypatch):
     await client.begun(transactional_id="broken")
     await client.begun(transactional_id="late")
 
@@ -496,7 +496,7 @@ async def test_an_id_that_cannot_be_looked_at_is_set_aside_and_the_others_time_o
     assert ("transactional id", "broken") in client.broker.set_aside
 
 
-async def test_what_does_not_belong_into_the_log_of_transactions_does_no_harm(tmp_path):
+async def test_foreign_records_in_the_transaction_log_do_no_harm(tmp_path):
     """For example a marker, or records from a client that calls itself __admin_client."""
     marker = build_end_transaction_marker(
         ControlType.COMMIT, timestamp=0, producer_id=7, producer_epoch=0, coordinator_epoch=0

@@ -90,7 +90,7 @@ class TestAMarker:
         assert [producer.current_transaction_first_offset for producer in producers] == [None, 0, None]
         assert [producer.coordinator_epoch for producer in producers] == [3, -1, 3]
 
-    async def test_of_an_abort_is_noted_for_readers(self, broker):
+    async def test_of_an_abort_is_indexed_for_readers(self, broker):
         begin(broker)
         begin(broker, producer_id=8)
         await write(broker, 0, producer_id=8, commit=False)
@@ -98,7 +98,7 @@ class TestAMarker:
         log = partition(broker).log
         assert log.aborted_transactions(0, log.end_offset) == [AbortedTransaction(8, 2, 4, 0)]
 
-    async def test_for_a_producer_that_wrote_nothing_is_written_all_the_same(self, broker):
+    async def test_for_a_producer_that_wrote_nothing_is_written_nevertheless(self, broker):
         assert await write(broker, 0) == {("t", 0): ErrorCode.NONE}
         assert partition(broker).log.end_offset == 1
 
@@ -129,7 +129,7 @@ class TestWrites:
         log = partition(broker).log
         assert (log.last_stable_offset, log.end_offset) == (2, 2)
 
-    async def test_what_was_let_in_and_comes_after_the_marker_is_refused(self, broker):
+    async def test_an_admitted_batch_that_comes_after_the_marker_is_refused(self, broker):
         part = partition(broker)
         admit(part)
         await write(broker, 0)
@@ -156,7 +156,7 @@ class TestWrites:
 
 
 class TestRefusals:
-    async def test_of_an_epoch_that_is_over(self, broker):
+    async def test_of_an_outdated_epoch(self, broker):
         begin(broker, epoch=5)
         assert await write(broker, 0, 1, epoch=4) == {
             ("t", 0): ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -164,7 +164,7 @@ class TestRefusals:
         }
         assert partition(broker).log.last_stable_offset == 0
 
-    async def test_of_a_coordinator_that_is_over(self, broker):
+    async def test_of_an_outdated_coordinator(self, broker):
         await write(broker, 0, coordinator_epoch=9)
         assert await write(broker, 0, coordinator_epoch=8) == {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 
@@ -190,12 +190,12 @@ class TestPartitionsThatAreNotLedHere:
         names = [("t", 3), ("unknown", 0)]
         assert await write(broker, *names) == dict.fromkeys(names, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    async def test_also_those_that_are_deleted_meanwhile(self, broker):
+    async def test_partitions_that_are_deleted_meanwhile_are_refused(self, broker):
         future = start(broker, marker(0))
         partition(broker).delete()
         assert await future == {("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
-    async def test_and_those_that_lack_replicas_in_sync(self, broker, monkeypatch):
+    async def test_partitions_with_too_few_in_sync_replicas_are_refused(self, broker, monkeypatch):
         monkeypatch.setattr(type(partition(broker)), "has_enough_replicas", lambda self: False)
         assert await write(broker, 0) == {("t", 0): ErrorCode.NOT_ENOUGH_REPLICAS}
         assert partition(broker).log.end_offset == 0

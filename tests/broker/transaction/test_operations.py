@@ -64,7 +64,7 @@ def test_an_end_whose_answer_was_lost_is_answered_again(coordinator):
     assert len(coordinator.records) == written
 
 
-def test_a_producer_that_comes_aborts_what_the_one_before_left_open(coordinator):
+def test_a_new_producer_aborts_what_the_previous_one_left_open(coordinator):
     zombie = coordinator.begun()
     error, *producer = coordinator.init()
     assert (error, producer) == (ErrorCode.NONE, [zombie[0], 2])  # one epoch for the abort, one for the new one
@@ -73,12 +73,12 @@ def test_a_producer_that_comes_aborts_what_the_one_before_left_open(coordinator)
     assert coordinator.end(zombie) == (ErrorCode.PRODUCER_FENCED, -1, -1)
 
 
-def test_a_producer_that_goes_on_takes_over_the_epoch_of_the_abort(coordinator):
+def test_a_producer_that_continues_takes_over_the_epoch_of_the_abort(coordinator):
     producer = coordinator.begun()
     assert coordinator.init(expected=producer) == (ErrorCode.NONE, producer[0], 1)
 
 
-def test_a_producer_that_comes_when_the_epochs_are_used_up():
+def test_a_new_producer_when_the_epochs_are_used_up():
     coordinator = Coordinator([transaction_record(metadata(State.ONGOING, epoch=32766, partitions=[T0]))])
     error, producer_id, epoch = coordinator.init()
     assert (error, epoch) == (ErrorCode.NONE, 1)
@@ -142,7 +142,7 @@ def test_what_was_decided_is_finished_after_a_restart(state):
     assert coordinator.markers[0].partitions == {T0}
 
 
-def test_what_was_open_goes_on_after_a_restart(coordinator):
+def test_what_was_open_continues_after_a_restart(coordinator):
     producer = coordinator.begun(T0)
     after = coordinator.reloaded()
     assert after.markers == []

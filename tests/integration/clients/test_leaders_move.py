@@ -133,7 +133,7 @@ def disturb(broker: Barnabas, topic: str, writing: Writing) -> None:
     in_sync(broker, topic)
 
 
-def test_a_producer_and_a_group_go_on(client: Client, topic: str, group: Group, broker: Barnabas):
+def test_a_producer_and_a_group_continue(client: Client, topic: str, group: Group, broker: Barnabas):
     group.join(client, topic)
     with Writing(client, topic, transactional=False) as writing:
         disturb(broker, topic, writing)
@@ -144,7 +144,7 @@ def test_a_producer_and_a_group_go_on(client: Client, topic: str, group: Group, 
         assert [record.value for record in consumer.read(len(writing.taken))] == writing.taken
 
 
-def test_transactions_go_on_when_their_coordinator_moves(client: Client, topic: str, broker: Barnabas):
+def test_transactions_continue_when_their_coordinator_moves(client: Client, topic: str, broker: Barnabas):
     with Writing(client, topic, transactional=True) as writing:
         writing.go_on()
         partition = partition_of(broker, "__transaction_state", f"id-of-{topic}")
@@ -156,7 +156,7 @@ def test_transactions_go_on_when_their_coordinator_moves(client: Client, topic: 
     assert_committed(client, topic, writing)
 
 
-def test_transactions_go_on_when_their_coordinator_dies(client: Client, topic: str, broker: Barnabas):
+def test_transactions_continue_when_their_coordinator_dies(client: Client, topic: str, broker: Barnabas):
     if client.name == "kafka-python":
         # Its Sender forgets the request that it was about to send when the coordinator's port refuses the connection
         # (_maybe_send_pending_request leaves target_node set, so the request is not queued again).

@@ -199,7 +199,7 @@ def one_of_each_make(cluster: Cluster) -> list[BrokerNode]:
     return list({each.make: each for each in cluster.brokers}.values())
 
 
-def test_quotas_altered_at_one_make_hold_at_all(cluster: Cluster, topic: str) -> None:
+def test_quotas_altered_on_one_make_apply_on_all(cluster: Cluster, topic: str) -> None:
     """Each make writes them where the other reads them, and announces them so that the other notices."""
     for writer in one_of_each_make(cluster):
         client_id = f"limited by {writer.make}"
@@ -349,7 +349,7 @@ def write(broker: BrokerNode, topic: str, partition: int, value: bytes, acks: in
 
 
 @thorough
-def test_the_office_of_controller_changes_hands(cluster: Cluster, topic: str) -> None:
+def test_the_controller_changes(cluster: Cluster, topic: str) -> None:
     """Each make takes over what the other has decided, and goes on with it."""
     with Writer(cluster, topic) as writer:
         for broker in [cluster.brokers[0], *one_of_each_make(cluster), *one_of_each_make(cluster)]:

@@ -126,7 +126,7 @@ def test_everybody_is_killed_at_once(cluster: Cluster) -> None:
     assert_replicas_are_the_same(cluster)
 
 
-def test_brokers_serve_on_while_zookeeper_is_away(cluster: Cluster) -> None:
+def test_brokers_keep_serving_while_zookeeper_is_away(cluster: Cluster) -> None:
     cluster.zookeeper.kill()
     write(cluster, idempotence=False)  # nobody can be given new producer ids now
     cluster.zookeeper.start()

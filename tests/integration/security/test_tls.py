@@ -115,7 +115,7 @@ def test_a_client_without_a_certificate_does_not_get_in(broker, files):
     wait_until(lambda: "TLS failed: peer did not return a certificate" in broker.log, "the failure in the log")
 
 
-def test_a_plaintext_client_at_a_tls_port_is_told_in_the_log(broker):
+def test_a_plaintext_client_at_a_tls_port_is_logged(broker):
     failures = []
     client = AdminClient({"bootstrap.servers": broker.bootstrap, "error_cb": failures.append})
     while not any(failure.code() == KafkaError._ALL_BROKERS_DOWN for failure in failures):
@@ -123,7 +123,7 @@ def test_a_plaintext_client_at_a_tls_port_is_told_in_the_log(broker):
     wait_until(lambda: "it does not speak TLS, and this listener does" in broker.log, "the failure in the log")
 
 
-def test_a_tls_client_at_a_plaintext_port_is_told_in_the_log(tmp_path, files):
+def test_a_tls_client_at_a_plaintext_port_is_logged(tmp_path, files):
     failures = []
     with BrokerProcess(tmp_path / "data") as plaintext:
         client = AdminClient(

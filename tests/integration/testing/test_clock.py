@@ -18,7 +18,7 @@ def members(broker):
     return broker.state["groups"]["group"]["members"]
 
 
-def test_a_session_that_is_over_costs_a_member_its_place(broker, client, group):
+def test_a_member_whose_session_expires_is_removed(broker, client, group):
     broker.create_topic("t")
     consumer = group.join(client, "t", settings={"session.timeout.ms": 45_000})
     group.poll_until_shared(partitions_of("t", count=1))
@@ -33,7 +33,7 @@ def test_a_session_that_is_over_costs_a_member_its_place(broker, client, group):
     )
 
 
-def test_a_session_goes_on_that_is_not_over(broker, client, group):
+def test_a_session_that_has_not_expired_continues(broker, client, group):
     broker.create_topic("t")
     group.join(client, "t", settings={"session.timeout.ms": 45_000})
     group.poll_until_shared(partitions_of("t", count=1))

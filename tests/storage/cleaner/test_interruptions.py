@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_a_log_that_was_given_up_is_not_tried_again_at_once(tmp_path: Path) -> None:
+def test_a_log_whose_cleaning_failed_is_not_retried_at_once(tmp_path: Path) -> None:
     log = dirty(tmp_path)
     cleaner = Cleaner({PARTITION: log}, start_work=here)
     cleaning = cleaner.choose(NOW)
