@@ -25,7 +25,7 @@ _REMEMBERED = 60  # frames before the one that caused a problem
 
 @dataclass
 class Bounds:
-    """What a run fails for besides tracebacks and lost records; None means only reported."""
+    """What makes a run fail besides tracebacks and lost records; None means that it is only reported."""
 
     turn_seconds: float | None = None
     memory_mb: int | None = None

@@ -28,7 +28,7 @@ WITHOUT_EFFECT = "num.network.threads"  # Kafka has it, and Barnabas has nothing
 def start():
     """Start `barnabas serve` with these arguments and nothing else, and wait for its first line."""
     processes = []
-    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that Python does not flush what the broker should
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that Python does not flush what the broker should flush
 
     def start(*arguments, stderr=subprocess.PIPE):
         process = subprocess.Popen(

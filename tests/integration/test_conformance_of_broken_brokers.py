@@ -155,7 +155,7 @@ class WrongOffset(OneKey):
 
 
 class Dirty(Doctor):
-    """A broker that does not know what read_committed is."""
+    """A broker that ignores read_committed."""
 
     def request(self, frame):
         def uncommitted(message):
@@ -165,7 +165,7 @@ class Dirty(Doctor):
 
 
 class Forgetful(Doctor):
-    """A broker whose fetch sessions never say less than everything."""
+    """A broker whose fetch sessions always return everything."""
 
     def request(self, frame):
         def no_session(message):

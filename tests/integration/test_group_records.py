@@ -1,6 +1,6 @@
 """What groups leave in __consumer_offsets: Kafka's own tools read it, and one broker loads what the other wrote.
 
-The same story is told to both brokers, so that each record which one has written has its counterpart in the other.
+The same story is played to both brokers, so that each record of one has its counterpart in the other.
 """
 
 import json
@@ -80,7 +80,7 @@ def tell_of_the_consumer_protocol(side: GroupSide, topic: str | bytes) -> None:
     side.delete()
 
 
-# What the story says of offsets: the group, the partition, and the offset, which is none when it was deleted.
+# The offsets in the story: the group, the partition, and the offset, which is None when it was deleted.
 COMMITTED = [
     ("workers", 0, 5),
     ("workers", 1, 6),
@@ -94,7 +94,7 @@ COMMITTED = [
     ("aged", 0, 12),
     ("modern", 0, 13),
 ]
-# And of groups: the generation, and what each member was assigned, in base64.
+# And the groups: the generation, and what each member was assigned, in base64.
 GENERATIONS = [
     ("workers", 0, []),
     ("workers", 1, ["QQ=="]),

@@ -268,7 +268,7 @@ def marked(lines):
 
 @pytest.mark.spark
 def test_a_function_edited_between_runs_and_a_java_that_dies(broker, spark, spark_settings, tmp_path, capfd):
-    """One process goes on through both, as a notebook does."""
+    """One process survives both, as a notebook would."""
     topics = Topics(broker.bootstrap)
     topics.create(lines=1, out=1)
     (tmp_path / "mine.py").touch()

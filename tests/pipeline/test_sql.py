@@ -1,4 +1,4 @@
-"""What can be said of a query without Spark."""
+"""What can be found out about a query without Spark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reading on, whatever happens to offsets, leaders and connections meanwhile."""
+"""Reading continues, whatever happens to offsets, leaders and connections meanwhile."""
 
 import threading
 

@@ -58,7 +58,7 @@ def partitions_of(response):
 
 
 async def ask(client, *parts, version=VERSION, **fields):
-    """What one request gets of each of its partitions."""
+    """What one request gets from each of its partitions."""
     return partitions_of(await client.ask(ApiKey.FETCH, fetch(*parts, **fields), version))
 
 
@@ -478,7 +478,7 @@ class TestCompression:
 
 
 class TestSessions:
-    """What fetch_sessions plays through, seen by a client."""
+    """The scenarios of fetch_sessions, as a client sees them."""
 
     async def ask(self, client, *parts, session_id=0, epoch, version=VERSION, **fields):
         request = fetch(*parts, session_id=session_id, session_epoch=epoch, **fields)
@@ -543,7 +543,7 @@ class TestSessions:
 
 
 class TestVeryManyPartitions:
-    """So many that they are read over several turns of the loop. To make them takes a while, so few tests do."""
+    """So many that they are read over several turns of the loop. Creating them takes a while, so few tests do."""
 
     COUNT = 510
 
@@ -563,7 +563,7 @@ class TestVeryManyPartitions:
         # No more is read than allowed.
         answers = await ask(client, *self.all(), max_bytes=2200)
         assert [answer.partition_index for answer in answers if answer.records] == [3, 300]
-        # A session tells only the news.
+        # A session returns only what changed.
         first = await client.ask(ApiKey.FETCH, fetch(*self.all(), session_epoch=0), VERSION)
         assert len(partitions_of(first)) == self.COUNT
         session = {"session_id": first.session_id, "session_epoch": 1}

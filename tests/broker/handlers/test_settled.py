@@ -190,7 +190,8 @@ class TestTransactions:
 
     @pytest.mark.parametrize("question", TRANSACTION_QUESTIONS)
     async def test_an_answer_waits_for_what_it_depends_on(self, client, producer, slow, question):
-        """Nobody may write to a partition of which a new coordinator would not know: it would not end there."""
+        """Nobody may write to a partition that a new coordinator would not know: the transaction would not end
+        there."""
         key, message, version = TRANSACTION_QUESTIONS[question]
         asked = Asked(client, key, message(producer), version)
         assert await asked.waits()

@@ -46,7 +46,7 @@ async def overwrite(broker, values, topic="t"):
 
 
 async def compacted(broker):
-    """Let the broker look for something to compact, and wait until it means to look again later."""
+    """Let the broker look for something to compact, and wait until it has scheduled its next check."""
     broker.clock.advance(BACKOFF)
     await broker.clock.timer_set(BACKOFF)
 

@@ -1,4 +1,4 @@
-"""Following a leader: what is asked, and what is made of the answers."""
+"""Following a leader: what is requested, and how answers are handled."""
 
 import asyncio
 from types import SimpleNamespace

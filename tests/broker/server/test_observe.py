@@ -1,4 +1,5 @@
-"""The seam for observers: they see requests and answers, may hold or replace them, and cost nothing when not there."""
+"""The seam for observers: they see requests and answers, may hold or replace them, and cost nothing when there is
+none."""
 
 import asyncio
 

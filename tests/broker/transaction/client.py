@@ -120,7 +120,7 @@ async def transaction_client(broker):
         client = TransactionClient(broker, client)
         assert await client.find_coordinator() == ErrorCode.NONE
         while (await client.describe())[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            pass  # as a client does: it asks again
+            pass  # as a client does: it retries
         yield client
 
 

@@ -75,7 +75,7 @@ def markers(broker, index=0):
     ]
 
 
-# --- the way of a transaction ---
+# --- the course of a transaction ---
 
 
 async def test_a_transaction_is_ended_in_three_steps(client):
@@ -160,7 +160,7 @@ async def test_which_partitions_are_part_of_a_transaction(client):
 
 
 async def test_an_end_waits_for_the_disk_if_everything_does(tmp_path):
-    """Each step is on disk before the next; a client still need not come again."""
+    """Each step is on disk before the next; a client still need not retry."""
     async with coordinating(tmp_path, log_flush_interval_messages=1) as client:
         producer = await client.begun(("t", 0), ("t", 1))
         for _ in range(3):
@@ -202,7 +202,7 @@ async def test_after_a_restart_what_was_decided_is_finished(tmp_path, state, com
 
 
 async def test_what_was_decided_is_finished_by_a_broker_that_does_not_know_the_topic_yet(tmp_path, monkeypatch):
-    """It is told to lead before it is told of the cluster."""
+    """It is told to lead before it is told about the cluster."""
     async with coordinating(tmp_path) as client:
         await client.begun(("t", 0))
         known = client.broker.transactions.describe(ID)

@@ -1,4 +1,4 @@
-"""What becomes of a transactional id, from every state: as Apache Kafka 4.3.1 was seen to decide."""
+"""What happens to a transactional id, from every state, as Apache Kafka 4.3.1 decides."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_it_may_be_repeated_only_by_the_producer_that_asked():
 
 
 def test_the_epoch_that_only_fences_is_given_to_no_producer():
-    """The last producer is fenced by an abort, and goes on: there is no epoch left for it."""
+    """The last producer is fenced by an abort, and continues: there is no epoch left for it."""
     fenced = complete(abort_and_fence(metadata(State.ONGOING, epoch=32766), NOW), NOW)
     assert fenced.producer_epoch == 32767
     found = init(fenced, (7, 32766), new_producer_id=42)
@@ -173,7 +173,7 @@ def test_the_end_is_decided(commit, state):
     ],
 )
 def test_ending_what_is_not_under_way(state, commit, classic, bumping):
-    """The classic way repeats the last end; with an epoch for each transaction, only an abort makes sense."""
+    """The classic protocol repeats the last end; with an epoch for each transaction, only an abort makes sense."""
     assert end(metadata(state), commit, version=0) == classic
     found = end(metadata(state), commit)
     if isinstance(bumping, ErrorCode):

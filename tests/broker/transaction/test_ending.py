@@ -1,4 +1,4 @@
-"""From the decision over the markers to the completion, with time in between, failures, and another coordinator."""
+"""From the decision through the markers to the completion, with time in between, failures, and another coordinator."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -222,7 +222,7 @@ class TestTheCoordinatorMoves:
         assert new.state == State.COMPLETE_COMMIT
 
     def test_before_the_completion_is_committed(self, coordinator, markers):
-        """What the old one wrote is cut: every partition gets its marker twice, which changes nothing there."""
+        """What the old one wrote is truncated: every partition gets its marker twice, which changes nothing there."""
         coordinator.decide()
         decided = list(coordinator.records)
         markers.answer()

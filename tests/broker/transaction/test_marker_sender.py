@@ -19,7 +19,7 @@ from tests.broker.transaction.cluster import LOST, ME, OTHER, THIRD, Cluster, Pe
 
 
 class Local:
-    """The partitions of this broker, which take every marker."""
+    """The partitions of this broker, which accept every marker."""
 
     def __init__(self):
         self.written = []
@@ -60,7 +60,7 @@ def marker(*indexes, producer_id=7, topic="t", version=2):
 
 
 def send(sender, marker, is_wanted=lambda: True):
-    """What is told, as it is told."""
+    """The results, as they are reported."""
     told = []
     sender.send(marker, told.append, is_wanted)
     return told

@@ -39,7 +39,7 @@ def admit(part, producer_id=PRODUCER, epoch=0):
 
 
 def begin(broker, index=0, *, producer_id=PRODUCER, epoch=0, sequence=0):
-    """A transaction under way in a partition: gives the offset at which it begins."""
+    """Start a transaction in a partition; returns the offset at which it starts."""
     data = batch(b"a", b"b", producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True)
     part = partition(broker, "t", index)
     admit(part, producer_id, epoch)
@@ -54,7 +54,7 @@ def marker(*partitions, producer_id=PRODUCER, epoch=0, coordinator_epoch=3, comm
 
 
 def start(broker, written):
-    """Begin to write a marker: gives what will become of it in each partition."""
+    """Start to write a marker; returns a future with the result for each partition."""
     future = asyncio.get_running_loop().create_future()
     broker.transaction_markers.write(written, lambda errors: future.set_result(dict(errors)))
     return future
@@ -184,7 +184,7 @@ class TestRefusals:
 
 
 class TestPartitionsThatAreNotLedHere:
-    """They may exist elsewhere: whoever has a marker written looks at the metadata."""
+    """They may exist elsewhere: the caller checks the metadata."""
 
     async def test_are_refused(self, broker):
         names = [("t", 3), ("unknown", 0)]

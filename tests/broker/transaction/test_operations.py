@@ -1,4 +1,4 @@
-"""What is asked of transactional ids: whole stories, and any story at all with crashes in between."""
+"""Operations on transactional ids: whole scenarios, and random ones with crashes in between."""
 
 import pytest
 from hypothesis import settings
@@ -222,7 +222,7 @@ class Stories(RuleBasedStateMachine):
 
     @rule()
     def crash(self):
-        """All that is in the log is known again, and what was decided is finished."""
+        """Everything in the log is known again, and what was decided is finished."""
         before = dict(self.coordinator.shard.transactions)
         self.coordinator = self.coordinator.reloaded()
         for id, known in before.items():

@@ -17,7 +17,7 @@ BLOCK = 1000
 
 
 class Blocks:
-    """Gives one block after the other, each after a while, so that others get in between."""
+    """Allocates one block after another, each after a while, so that others get in between."""
 
     def __init__(self):
         self.given = 0

@@ -1,6 +1,6 @@
 """Three brokers, whose leaders, coordinators and controller move, and die, under every client library.
 
-No error reaches the application, nothing is lost, and nothing is doubled where idempotence is on.
+No error reaches the application, nothing is lost, and nothing is duplicated where idempotence is on.
 """
 
 import threading
@@ -15,12 +15,12 @@ from tests.integration.clients.interface import PATIENCE, Client, ProducerRecord
 BROKERS = (3,)
 SETTINGS = {"min.insync.replicas": "2", "num.partitions": "1"}
 
-# How many records must be taken between one disturbance and the next.
+# How many records must be accepted between one disturbance and the next.
 RECORDS = 5
 
 
 class Writing:
-    """Writes numbers one after the other, until it is told to stop."""
+    """Writes numbers one after another, until it is told to stop."""
 
     def __init__(self, client: Client, topic: str, *, transactional: bool) -> None:
         self.taken: list[bytes] = []
@@ -72,7 +72,7 @@ class Writing:
         self._thread.join(PATIENCE)
 
     def go_on(self) -> None:
-        """Wait until more records have been taken."""
+        """Wait until more records have been accepted."""
         with self._changed:
             before = len(self.taken)
             self._changed.wait_for(lambda: self.failure or len(self.taken) >= before + RECORDS, PATIENCE)

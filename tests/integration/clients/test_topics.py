@@ -1,4 +1,4 @@
-"""Topics that come, grow and go while clients use them."""
+"""Topics that are created, grow and are deleted while clients use them."""
 
 from tests.integration.clients.interface import Client, ProducerRecord, RecordMetadata, first_while_writing, wait_until
 

@@ -1,4 +1,4 @@
-"""`barnabas quotas`, at Barnabas and at Apache Kafka."""
+"""`barnabas quotas`, with Barnabas and with Apache Kafka."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def address(request):
 
 
 def listed(address, *arguments, until):
-    """Apache Kafka's broker may know a little later of what was altered."""
+    """Apache Kafka's broker may learn about an alteration a little later."""
     while True:
         done = barnabas(address, "list", *arguments)
         assert done.returncode == 0, done.stderr

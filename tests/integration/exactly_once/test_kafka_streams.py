@@ -119,7 +119,7 @@ def test_words_are_counted_exactly(tmp_path: Path) -> None:
             streams.kill()
             streams.wait()
             uncommitted.close()
-        with word_count(broker.bootstrap, tmp_path):  # and once more, with its state made again from the broker
+        with word_count(broker.bootstrap, tmp_path):  # and once more, with its state restored from the broker
             write(broker.bootstrap, 50)
             lines += 50
             counts.wait_for(lines)

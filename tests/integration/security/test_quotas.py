@@ -1,4 +1,4 @@
-"""Quotas with real clients and Kafka's own tools: who is over one is held back, and nobody else."""
+"""Quotas with real clients and Kafka's own tools: a client over its quota is throttled, and nobody else."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +39,7 @@ def create(broker, *topics):
 
 
 def produced(broker, client_id, topic, count):
-    """Produce so many records. Returns how long that took, and for how long the broker held the client back."""
+    """Produce this many records. Returns how long that took, and for how long the broker throttled the client."""
     throttled = []
     producer = Producer(
         {

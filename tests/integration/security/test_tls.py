@@ -1,4 +1,4 @@
-"""Stock clients over TLS, with and without certificates of their own; brokers among each other; wrong doors."""
+"""Stock clients over TLS, with and without certificates of their own; TLS between brokers; the wrong protocol."""
 
 import ssl
 
@@ -23,7 +23,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def broker(files, tmp_path_factory):
-    """Its listener has TLS and wants certificates of clients."""
+    """Its listener has TLS and requires client certificates."""
     settings = {**files.server_settings, "ssl.client.auth": "required", "num.partitions": "1"}
     data = tmp_path_factory.mktemp("data")
     with BrokerProcess(data, "--listen", "SSL://127.0.0.1:0", settings=settings) as process:

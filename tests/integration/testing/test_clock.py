@@ -152,7 +152,7 @@ def transaction_times_out(broker):
     assert broker.state["topics"]["t"]["partitions"][0]["last_stable_offset"] == 0
     broker.clock.advance(50)
     assert broker.state["transactions"]["tx"]["state"] == "Ongoing"
-    broker.clock.advance(25)  # the timeout, and the next look, ten seconds later at most
+    broker.clock.advance(25)  # the timeout, and the next check, at most ten seconds later
     assert broker.state["transactions"]["tx"]["state"] == "CompleteAbort"
     (partition,) = broker.state["topics"]["t"]["partitions"]
     assert (partition["last_stable_offset"], partition["log_end_offset"]) == (2, 2)  # with the marker

@@ -1,4 +1,4 @@
-"""Each broker loads the transaction log that the other has written, and goes on with it.
+"""Each broker loads the transaction log that the other has written, and continues with it.
 
 To both logs producers are added that have nearly used up their epochs; it would take 32,766 transactions to get there.
 """

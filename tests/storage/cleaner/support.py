@@ -46,7 +46,7 @@ def keyed(*pairs: tuple[bytes | None, bytes | None], timestamp: int = NOW, **fie
 
 
 def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: Any) -> int:
-    """Append one batch of keys and values, and give its base offset."""
+    """Append one batch of keys and values, and return its base offset."""
     return append(log, keyed(*pairs, **fields), origin=AppendOrigin.COORDINATOR)[0]
 
 
@@ -113,7 +113,7 @@ def contents(log: Log) -> list[tuple[bytes | None, bytes | None]]:
 
 
 def read_committed(log: Log) -> list[Record]:
-    """What a consumer shows that leaves out what it is told was aborted."""
+    """What a consumer shows that leaves out what the broker reports as aborted."""
     aborted = log.aborted_transactions(log.log_start_offset, log.last_stable_offset)
     records = []
     for header, batch in fetch(log, log.log_start_offset, log.last_stable_offset):

@@ -1,4 +1,4 @@
-"""A fault as data: what is checked when it is made, which requests it is about, and when it fires."""
+"""A fault as data: what is checked when it is created, which requests it affects, and when it fires."""
 
 import pytest
 

@@ -229,7 +229,7 @@ async def test_too_many_in_flight(lab, client):
     for _ in range(5):
         await client.answer(ApiKey.PRODUCE, 9)
     assert broken(lab) == []
-    # A connection begins together what arrives together.
+    # A connection starts requests together that arrive together.
     client.send(b"".join(frame(ApiKey.PRODUCE, idempotent(5 + number), version=9) for number in range(6)))
     for _ in range(6):
         await client.answer(ApiKey.PRODUCE, 9)
@@ -348,7 +348,7 @@ async def test_connections_that_are_gone_are_forgotten(broker, lab):
 
 
 async def test_the_number_of_reports_is_limited(lab, client, monkeypatch):
-    """A client that goes on breaking rules, in ever new ways, fills neither the memory nor the log."""
+    """A client that keeps breaking rules in new ways fills neither the memory nor the log."""
     monkeypatch.setattr("barnabas.broker.testing.strict.strict._MOST_REPORTS", 2)
     member_id, generation = await member(client)
     with capture_logs() as logs:
