@@ -73,7 +73,7 @@ class Run:
 
     def frames(self, first: int, last: int, *, restart_every: int | None = None) -> Report:
         """Send the frames from `first` to `last`, stop the broker in every way, and check its data."""
-        begun = time.monotonic()
+        started = time.monotonic()
         report, broker = self._report, self._broker
         broker.start()
         try:
@@ -104,7 +104,7 @@ class Run:
             report.problems.append(f"{type(error).__name__}: {error}\n{broker.log_tail()}")
         finally:
             broker.kill()
-        report.seconds = time.monotonic() - begun
+        report.seconds = time.monotonic() - started
         return report
 
     def _apis(self) -> dict[ApiKey, Versions]:

@@ -488,13 +488,15 @@ class TestSessions:
     async def test_only_changes_are_reported(self, broker, client, version):
         topic_id = await create_topic(broker, "t", partitions=3)
         name = topic_id if version >= 13 else "t"
-        begun = await self.ask(client, (name, 0, 0), (name, 1, 0), epoch=0, version=version)
-        assert begun.session_id > 0
-        assert [each.partition_index for each in partitions_of(begun)] == [0, 1]
+        started = await self.ask(client, (name, 0, 0), (name, 1, 0), epoch=0, version=version)
+        assert started.session_id > 0
+        assert [each.partition_index for each in partitions_of(started)] == [0, 1]
 
         async def go_on(*parts, epoch, **fields):
-            answer = await self.ask(client, *parts, session_id=begun.session_id, epoch=epoch, version=version, **fields)
-            assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, begun.session_id)
+            answer = await self.ask(
+                client, *parts, session_id=started.session_id, epoch=epoch, version=version, **fields
+            )
+            assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, started.session_id)
             return {each.partition_index: values(each) for each in partitions_of(answer)}
 
         assert await go_on(epoch=1) == {}
@@ -508,8 +510,8 @@ class TestSessions:
 
     async def test_news_wake_a_session(self, broker, client, clock):
         await create_topic(broker, "t", partitions=2)
-        begun = await self.ask(client, ("t", 0, 0), ("t", 1, 0), epoch=0)
-        waiting = await Waiting.begin(client, clock, session_id=begun.session_id, session_epoch=1)
+        started = await self.ask(client, ("t", 0, 0), ("t", 1, 0), epoch=0)
+        waiting = await Waiting.begin(client, clock, session_id=started.session_id, session_epoch=1)
         await append(broker, batch(b"a"), index=1)
         (answer,) = await waiting.answer()
         assert (answer.partition_index, values(answer)) == (1, [b"a"])
@@ -521,24 +523,24 @@ class TestSessions:
 
     async def test_an_epoch_out_of_order(self, broker, client):
         await create_topic(broker)
-        begun = await self.ask(client, ("t", 0, 0), epoch=0)
-        response = await self.ask(client, session_id=begun.session_id, epoch=2)
+        started = await self.ask(client, ("t", 0, 0), epoch=0)
+        response = await self.ask(client, session_id=started.session_id, epoch=2)
         assert response.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
     async def test_the_last_request_ends_the_session(self, broker, client):
         await create_topic(broker)
-        begun = await self.ask(client, ("t", 0, 0), epoch=0)
+        started = await self.ask(client, ("t", 0, 0), epoch=0)
         assert len(broker.fetch_sessions) == 1
-        ended = await self.ask(client, ("t", 0, 0), session_id=begun.session_id, epoch=-1)
+        ended = await self.ask(client, ("t", 0, 0), session_id=started.session_id, epoch=-1)
         assert ended.session_id == 0
         assert len(partitions_of(ended)) == 1
         assert len(broker.fetch_sessions) == 0
 
     async def test_a_topic_deleted_meanwhile_is_news(self, broker, client):
         await create_topic(broker)
-        begun = await self.ask(client, ("t", 0, 0), epoch=0)
+        started = await self.ask(client, ("t", 0, 0), epoch=0)
         await delete_topic(broker)
-        (answer,) = partitions_of(await self.ask(client, session_id=begun.session_id, epoch=1))
+        (answer,) = partitions_of(await self.ask(client, session_id=started.session_id, epoch=1))
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

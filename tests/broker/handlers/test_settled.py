@@ -178,7 +178,7 @@ class TestTransactions:
 
     @pytest.fixture
     async def producer(self, client):
-        return await client.begun(("t", 0))
+        return await client.begin_transaction(("t", 0))
 
     @pytest.fixture
     async def slow(self, client, producer):

@@ -131,7 +131,7 @@ class Coordinator:
 
     # --- whole stories ---
 
-    def begun(self, *partitions, version=2):
+    def begin_transaction(self, *partitions, version=2):
         """A producer with a transaction under way: its id and epoch."""
         _, *producer = self.init()
         assert self.add(producer, *(partitions or (T0,)), version=version) == ErrorCode.NONE

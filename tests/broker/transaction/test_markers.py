@@ -210,7 +210,7 @@ async def test_a_marker_in_a_partition_of_offsets_ends_the_transaction_of_its_gr
         await write(broker, (CONSUMER_OFFSETS, 0), commit=False)
         part = partition(broker, CONSUMER_OFFSETS, 0)
         assert part.log.end_offset == 1
-        begun = batch(b"a", producer_id=9, producer_epoch=4, base_sequence=-1, transactional=True)
-        part.log.append([memoryview(bytearray(begun))], leader_epoch=0, now_ms=1, origin=AppendOrigin.COORDINATOR)
+        started = batch(b"a", producer_id=9, producer_epoch=4, base_sequence=-1, transactional=True)
+        part.log.append([memoryview(bytearray(started))], leader_epoch=0, now_ms=1, origin=AppendOrigin.COORDINATOR)
         await write(broker, (CONSUMER_OFFSETS, 0), producer_id=9, epoch=3)  # refused: nothing ends
     assert ended == [(1, PRODUCER, True), (0, PRODUCER, False)]

@@ -51,11 +51,11 @@ def produced(broker, client_id, topic, count):
             "throttle_cb": lambda event: throttled.append(event.throttle_time),
         }
     )
-    begun = time.monotonic()
+    started = time.monotonic()
     for _ in range(count):
         producer.produce(topic, RECORD)
     assert producer.flush(120) == 0
-    return time.monotonic() - begun, sum(throttled)
+    return time.monotonic() - started, sum(throttled)
 
 
 def test_a_producer_is_held_to_its_rate_and_another_is_not_slowed(broker):

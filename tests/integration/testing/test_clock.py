@@ -65,8 +65,8 @@ def test_a_rebalance_does_not_wait_longer_than_its_timeout_for_a_member_that_han
 
         group.poll_until(heard, "a heartbeat of the member that hangs")
         assert len(members(broker)) == 2
-        begun = broker.state["groups"]["group"]["state_since_ms"]
-        broker.clock.advance((begun + 60_050 - broker.clock.now_ms) / 1000)
+        started = broker.state["groups"]["group"]["state_since_ms"]
+        broker.clock.advance((started + 60_050 - broker.clock.now_ms) / 1000)
 
         assert len(members(broker)) == 1
         group.poll_until_shared(partitions_of("t", count=2), [joined])

@@ -123,11 +123,11 @@ def test_more_may_be_appended_at_any_step(tmp_path: Path, steps: int) -> None:
     assert latest(log) == {**LATEST, b"1": b"new"}
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_the_log_may_be_deleted_and_another_made_in_its_place(tmp_path: Path, begun: bool) -> None:
+@pytest.mark.parametrize("started", [False, True])
+def test_the_log_may_be_deleted_and_another_made_in_its_place(tmp_path: Path, started: bool) -> None:
     log = dirty(tmp_path)
     steps = cleaning_of(log).steps()
-    if begun:
+    if started:
         next(steps)()
     log.drop_files()
     os.rename(tmp_path / "topic-0", tmp_path / "deleted")

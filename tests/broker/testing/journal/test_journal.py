@@ -95,8 +95,8 @@ async def test_a_change_of_a_group_is_shown_at_the_request_that_caused_it(journa
         **{"protocol_type": "consumer", "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"")]},
     )
     await client.ask(ApiKey.JOIN_GROUP, join, 2)
-    begun, completed = changes(journal, "JoinGroup")
-    assert begun == {"group": "g", "state": [None, "PreparingRebalance"], "generation": [None, 0], "members": [0, 1]}
+    started, completed = changes(journal, "JoinGroup")
+    assert started == {"group": "g", "state": [None, "PreparingRebalance"], "generation": [None, 0], "members": [0, 1]}
     assert completed == {"group": "g", "state": ["PreparingRebalance", "CompletingRebalance"], "generation": [0, 1]}
     await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, 3)
     assert changes(journal, "Heartbeat") == []
