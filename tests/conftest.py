@@ -74,8 +74,9 @@ def _no_module_has_two_names() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_client_is_left_behind() -> Iterator[None]:
-    """A kafka-python client that nobody closed keeps looking for its broker, on a port that others get. It uses random
-    numbers for that, which Hypothesis reports in whatever test runs then.
+    """A kafka-python client that nobody closed keeps looking for its broker, on a port that others get.
+
+    It uses random numbers for that, which Hypothesis reports in whatever test runs then.
     """
     before = set(threading.enumerate())
     yield

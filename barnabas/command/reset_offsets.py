@@ -113,7 +113,7 @@ def reset(client: Client, options: argparse.Namespace) -> int:
 
 
 def _refuse_while_it_has_members(client: Client, group: str) -> None:
-    """Members would go on from where they are, and commit that."""
+    """Members would continue from where they are, and commit that."""
     try:
         found: Group = describe_group(client, group)
     except BrokerError as error:

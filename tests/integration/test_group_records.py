@@ -231,7 +231,7 @@ def test_groups_that_apache_kafka_wrote_are_loaded(told, tmp_path):
         side = GroupSide(barnabas.port)
         ready(side)
         side.close()
-    (tmp_path / ".kafka_cleanshutdown").unlink()  # so that what is put in its place is looked at
+    (tmp_path / ".kafka_cleanshutdown").unlink()  # so that the replacement is checked
     shutil.copy(told.kafka / PARTITION / SEGMENT, tmp_path / PARTITION / SEGMENT)
     with BrokerProcess(tmp_path, settings=SETTINGS) as barnabas:
         side = GroupSide(barnabas.port)

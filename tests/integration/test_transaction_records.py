@@ -1,4 +1,5 @@
 """Transactions played to Apache Kafka and to Barnabas: the same answers, and the same records in __transaction_state.
+
 Kafka's own tools read them. A story's producers retry while Kafka is busy with the end of the last transaction
 (CONCURRENT_TRANSACTIONS), as clients do.
 """

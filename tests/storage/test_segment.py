@@ -97,7 +97,7 @@ def test_truncation(segment: Segment, offset: int) -> None:
 
 
 def test_reading_works_with_one_open_file_at_a_time(segment: Segment) -> None:
-    """Whatever opens a file may close another: one that is being read stays open all the same."""
+    """Whatever opens a file may close another: one that is being read stays open nevertheless."""
     for offset in range(140, 540, 2):  # more than one look at the file sees
         add(segment, offset)
     segment.become_inactive()

@@ -111,7 +111,7 @@ class GroupSide(Side):
     # --- whole groups ---
 
     def stable(self, *names, **fields):
-        """A stable group of these members, who have come one after the other; its generation is their number."""
+        """A stable group of these members, who have joined one after another; its generation is their number."""
         for generation, name in enumerate(names, start=1):
             self.enter(name, **fields)
             before = names[: generation - 1]

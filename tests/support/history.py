@@ -32,7 +32,7 @@ class What(Enum):
     COMMIT = "commit"  # transaction: from here on it may be committed
     COMMITTED = "committed"  # transaction
     ABORTED = "aborted"  # transaction
-    ASSIGNED = "assigned"  # a member of a group begins anew, at what the group has committed
+    ASSIGNED = "assigned"  # a member of a group starts again, at what the group has committed
     READ = "read"  # partition, offset, value
     OFFSET_COMMITTED = "offset committed"  # partition, offset
 

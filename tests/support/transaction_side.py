@@ -108,7 +108,7 @@ class TransactionSide(GroupSide):
             self.add(*partitions)
 
     def produce(self, *values, partition=0, sequence=None, transactional=True, timestamp=None, **other):
-        """One batch. Sequences go on by themselves, unless one is given."""
+        """One batch. Sequences continue by themselves, unless one is given."""
         who = self.who(**other)
         key = who["producer_id"], who["producer_epoch"], partition
         first = self._sequences.get(key, 0) if sequence is None else sequence

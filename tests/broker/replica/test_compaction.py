@@ -78,7 +78,7 @@ async def test_nothing_is_compacted_when_the_recovery_point_cannot_be_written(tm
             patched.setattr(PendingCheckpoint, "write", full)
             await compacted(broker)
             assert values_of(read_all(partition(broker).log)) == [b"a", b"b", b"c"]
-        await compacted(broker)  # and when there is room again, it goes on
+        await compacted(broker)  # and when there is room again, it continues
         assert values_of(read_all(partition(broker).log)) == [b"c"]
 
 

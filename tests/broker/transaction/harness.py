@@ -39,6 +39,7 @@ def metadata(state=State.EMPTY, *, producer_id=7, epoch=3, partitions=(), **fiel
 
 class Coordinator:
     """What a producer sees of a shard. Operations are carried out as the run-time does: decide, append, replay, report.
+
     It starts with what another shard has appended, if that is given. With `hold_markers`, markers are written when a
     test says so (`write_markers`); else at once.
     """

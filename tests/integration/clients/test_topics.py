@@ -18,7 +18,7 @@ def test_a_topic_is_deleted_and_created_again_under_a_consumer(client: Client, t
         for _ in range(3):
             assert consumer.poll() == []
 
-        # Where in the new topic it goes on, at its beginning or end, is up to the client.
+        # Where in the new topic it continues, at its beginning or end, is up to the client.
         client.create_topic(topic)
         assert first_while_writing(client, consumer, topic).value == b"new"
 

@@ -1,5 +1,6 @@
-"""Transactions with each client library, and what consumers of each library read from them. All of it is equally true
-of Apache Kafka: BARNABAS_TEST_BROKER=kafka runs it there.
+"""Transactions with each client library, and what consumers of each library read from them.
+
+All of it is equally true of Apache Kafka: BARNABAS_TEST_BROKER=kafka runs it there.
 """
 
 from collections.abc import Callable, Iterator

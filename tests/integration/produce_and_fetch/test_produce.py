@@ -36,7 +36,7 @@ from tests.support.side_by_side import Side
 
 pytestmark = pytest.mark.java
 
-# The settings of a topic, and the records that are sent to it one after the other.
+# The settings of a topic, and the records that are sent to it one after another.
 PRODUCE = {
     "good batches": ({}, [ONE, THREE, ONE]),
     "no records": ({}, [b""]),

@@ -103,7 +103,7 @@ def test_a_restored_broker_has_what_it_had(broker, client, group):
             assert values(reader.read(2)) == [b"a", b"b"]
         client.write("t", ProducerRecord(b"d"))
         group.join(client, "t")
-        assert values(group.read(1)[0]) == [b"d"]  # it goes on where it had committed
+        assert values(group.read(1)[0]) == [b"d"]  # it continues where it had committed
         group.leave(group.members[0])
     broker.control.call("DELETE", f"/snapshots/{snapshot.name}")
 

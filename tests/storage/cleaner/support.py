@@ -51,7 +51,7 @@ def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: Any) -> i
 
 
 def put_records(log: Log, records: bytearray, *, count: int, base_timestamp: int, max_timestamp: int) -> None:
-    """Append records that are encoded already, under a header that says of them whatever it likes."""
+    """Append records that are already encoded, under a header that may say anything about them."""
     batch = frame_batch(records, (0, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count))
     append(log, memoryview(batch), origin=AppendOrigin.COORDINATOR)
 

@@ -278,7 +278,7 @@ def test_readers_learn_of_an_aborted_transaction_until_only_its_marker_is_left(l
     put(log, (b"b", b"1"))
     compact(log)
     assert [each.first_offset for each in log.aborted_transactions(0, log.end_offset)] == [0]
-    # A reader that began before goes on, and must still know that what it has is aborted.
+    # A reader that started before continues, and must still know that what it has is aborted.
     compact_again(log, NOW + 1)
     assert log.producer_state.producers[5].batches[-1].last_offset == 0
     assert [each.first_offset for each in log.aborted_transactions(0, log.end_offset)] == [0]
@@ -347,7 +347,7 @@ def test_the_last_marker_of_a_producer_without_records_stays(log: Log) -> None:
 
 
 def test_the_last_batch_that_is_compacted_leaves_its_header(log: Log) -> None:
-    """A follower that copies the log, or a broker that recovers it, sees where it goes on."""
+    """A follower that copies the log, or a broker that recovers it, sees where it continues."""
     put(log, (b"a", b"1"))
     transaction(log, 5, (b"a", b"aborted"), commit=False)
     put(log, (None, b"goes"))

@@ -1,4 +1,4 @@
-"""barnabas.storage.cleaner.cleaner: a compaction that is interrupted, or fails, while the log goes on."""
+"""barnabas.storage.cleaner.cleaner: a compaction that is interrupted, or fails, while the log stays in use."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def close_segment(log: Log) -> None:
     flush_log(log)
 
 
-# -- the log goes on meanwhile
+# -- the log is in use meanwhile
 
 
 def dirty(tmp_path: Path) -> Log:

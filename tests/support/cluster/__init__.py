@@ -229,7 +229,7 @@ class Cluster:
         return json.loads(self.retrying(self.tree.get, path)[0])
 
     def retrying(self, ask: Callable[[str], Any], path: str) -> Any:
-        """While ZooKeeper is away, kazoo asks again; once it was away for a session, it is asked anew."""
+        """While ZooKeeper is away, kazoo retries; after it was away for a whole session, a new client is used."""
         deadline = time.monotonic() + 120
         while True:
             try:
@@ -251,8 +251,9 @@ class Cluster:
             time.sleep(0.1)
 
     def make_controller(self, id: int) -> None:
-        """Depose controllers until this broker is elected, as administrators did: by deleting the node. Then all
-        brokers have to learn about it.
+        """Depose controllers until this broker is elected, as administrators did: by deleting the node.
+
+        Then all brokers have to learn about it.
         """
         deadline = time.monotonic() + 120
         while any(self.controller_known_to(each) != id for each in self.brokers):

@@ -1,8 +1,8 @@
 """A process of clients of one library: python -m tests.integration.cluster.torture.client TASK-AS-JSON
 
 Each role (see seat.Task) has a thread. A client that fails is replaced by a new one, as an application would do; a
-library that hangs ends the process, which whoever started it starts again. On SIGTERM producers finish, and `quiet` is
-printed when they have. Consumers continue until the process is killed.
+library that hangs ends the process, and the parent starts it again. On SIGTERM producers finish, and `quiet` is printed
+when they have. Consumers continue until the process is killed.
 """
 
 from __future__ import annotations
