@@ -186,7 +186,7 @@ class Barnabas:
     def start(self) -> Barnabas:
         if self.running:
             raise BarnabasError("the broker is already running")
-        begun = time.monotonic()
+        started_at = time.monotonic()
         if self.data is None and self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="barnabas-")
         if self.users and self._secrets is None:
@@ -214,7 +214,7 @@ class Barnabas:
             self.stop()
             raise
         self.journal_since = 0
-        self.seconds_to_ready = time.monotonic() - begun
+        self.seconds_to_ready = time.monotonic() - started_at
         return self
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:

@@ -137,9 +137,9 @@ class Member(asyncio.Protocol):
 
 
 async def timed(work: Awaitable[object]) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     await work
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 async def connected(port: int, groups: list[str]) -> list[Member]:
@@ -210,16 +210,16 @@ async def many_members(broker: BrokerProcess) -> None:
 async def heartbeats(pid: int, members: list[Member]) -> None:
     """Every member sends a heartbeat at this interval, evenly spread, three times."""
     frames = [member.heartbeat_frame() for member in members]
-    begun, used = time.perf_counter(), processor_seconds(pid)
+    started, used = time.perf_counter(), processor_seconds(pid)
 
     async def beat(index: int) -> None:
         for turn in range(3):
-            due = begun + (turn + index / len(members)) * HEARTBEAT_SECONDS
+            due = started + (turn + index / len(members)) * HEARTBEAT_SECONDS
             await asyncio.sleep(due - time.perf_counter())
             await members[index].exchange(frames[index])
 
     await asyncio.gather(*(beat(index) for index in range(len(members))))
-    share = (processor_seconds(pid) - used) / (time.perf_counter() - begun)
+    share = (processor_seconds(pid) - used) / (time.perf_counter() - started)
     print(f"{len(members)} members with a heartbeat every {HEARTBEAT_SECONDS:.0f} s:")
     print(f"  the broker is busy for {share:.1%} of a core")
 
@@ -267,9 +267,9 @@ def load(folder: Path, count: int) -> None:
         side.close()
     size = sum(path.stat().st_size for path in folder.glob("__consumer_offsets-*/*.log"))
     with broker:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         until_coordinated(broker.port)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         used = processor_seconds(broker.process.pid)
         memory = psutil.Process(broker.process.pid).memory_info().rss
     print(f"{count:,} committed offsets of {count // PARTITIONS:,} groups, {size / 2**20:.0f} MiB:")

@@ -71,14 +71,14 @@ class Figures(NamedTuple):
 
 def _measure(broker: BrokerProcess, request: bytes, seconds: float) -> Figures:
     process = psutil.Process(broker.process.pid)
-    begun = sum(process.cpu_times()[:2])
+    started = sum(process.cpu_times()[:2])
     many = many_at_once(broker.port, request, CONNECTIONS, IN_FLIGHT, seconds)
     between = sum(process.cpu_times()[:2])
     alone = one_at_a_time(broker.port, request, seconds)
     end = sum(process.cpu_times()[:2])
     return Figures(
         many.per_second,
-        (between - begun) / many.answers * 1e6,
+        (between - started) / many.answers * 1e6,
         statistics.median(alone.seconds) * 1e6,
         (end - between) / alone.answers * 1e6,
     )

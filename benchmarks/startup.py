@@ -30,10 +30,10 @@ class Start(NamedTuple):
 def measure(environment: dict[str, str]) -> Start:
     with tempfile.TemporaryDirectory(prefix="barnabas-") as data:
         command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--data", data]
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True, env=environment) as process:
             line = process.stdout.readline() if process.stdout else ""
-            wall = time.perf_counter() - begun
+            wall = time.perf_counter() - started
             if not line.startswith("barnabas ready on "):
                 raise RuntimeError(f"the broker did not start: {process.communicate()[1]}")
             used = psutil.Process(process.pid).cpu_times()

@@ -35,6 +35,7 @@ def configure(stream: Any = None) -> None:
 
 def _printable_values(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Text that clients chose, such as the id of a group, goes to the terminal with its control characters escaped.
+
     Only strings are shown as they are; for everything else the renderer shows the `repr`, which escapes them itself.
     """
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}

@@ -70,7 +70,7 @@ class Admissions:
         if sequence > lowest:
             raise OutOfOrderSequence(f"producer {producer_id} sent sequence {sequence}, but {lowest} must come first")
 
-    def begun(self, producer_id: int) -> None:
+    def started(self, producer_id: int) -> None:
         """The transaction has started in the log: from now on the log itself knows about it."""
         self._admissions.pop(producer_id, None)
 

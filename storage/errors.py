@@ -1,13 +1,21 @@
 """Why storage refuses or fails an operation.
 
 StorageError
-  +-- LogFailure                    a disk failure: KAFKA_STORAGE_ERROR +-- OffsetOutOfRange +-- AppendRefused
-  this record set cannot be appended; the log is unchanged |     +-- RecordTooLarge |     +-- RecordBatchTooLarge |
-  +-- InvalidRecord           with the invalid records |     +-- InvalidTimestamp        with the invalid records |
-  +-- InvalidProducerEpoch |     +-- OutOfOrderSequence |     +-- InvalidTransactionState |     +--
-  TransactionCoordinatorFenced |     +-- OffsetsOutOfOrder       a follower's batches do not continue its log +--
-  CleaningAborted               a compaction was abandoned; the log is unchanged +-- CorruptFile                   a
-  file beside the log violates its format +-- DirectoryUnusable
+  +-- LogFailure                    a disk failure: KAFKA_STORAGE_ERROR
+  +-- OffsetOutOfRange
+  +-- AppendRefused                 this record set cannot be appended; the log is unchanged
+  |     +-- RecordTooLarge
+  |     +-- RecordBatchTooLarge
+  |     +-- InvalidRecord           with the invalid records
+  |     +-- InvalidTimestamp        with the invalid records
+  |     +-- InvalidProducerEpoch
+  |     +-- OutOfOrderSequence
+  |     +-- InvalidTransactionState
+  |     +-- TransactionCoordinatorFenced
+  |     +-- OffsetsOutOfOrder       a follower's batches do not continue its log
+  +-- CleaningAborted               a compaction was abandoned; the log is unchanged
+  +-- CorruptFile                   a file beside the log violates its format
+  +-- DirectoryUnusable
         +-- DirectoryLocked         another process uses it
         +-- WrongDirectory          it belongs to another cluster or node
 """

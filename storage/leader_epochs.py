@@ -40,7 +40,7 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
         """The largest known epoch up to this one, and the offset after its last record.
 
-        (-1, -1) if this epoch is not known to have begun.
+        (-1, -1) if this epoch is not known to have started.
         """
         latest = self.latest_epoch
         if epoch == NO_EPOCH or epoch > latest:

@@ -213,8 +213,8 @@ class ProducerUpdate:
         self.producers: dict[int, Producer] = {}
         # Created only when needed: most writes neither begin nor end a transaction.
         self.started: dict[int, int] | None = None
-        # The producers whose transactions have ended, whether they had begun here or not, with the latest epoch of
-        # those transactions; and the transactions that had begun.
+        # The producers whose transactions have ended, whether they had started here or not, with the latest epoch of
+        # those transactions; and the transactions that had started.
         self.ended: list[tuple[int, int]] | None = None
         self.completed: list[CompletedTransaction] = _NO_TRANSACTIONS
 

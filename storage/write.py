@@ -122,6 +122,6 @@ class PendingWrite:
             raise
         if log.admissions is not None and (update.started is not None or update.ended is not None):
             for producer_id in (update.started or {}).values():
-                log.admissions.begun(producer_id)
+                log.admissions.started(producer_id)
             for producer_id, epoch in update.ended or ():
                 log.admissions.ended(producer_id, epoch)

@@ -18,8 +18,8 @@ settings.register_profile("full", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("full")
 
-# Thousands of tests stay in memory as long as the run. While they are collected there is no garbage, and afterwards no
-# garbage collection has to look at them again (`pytest_collection_finish`).
+# Thousands of tests stay in memory for the whole run. While they are collected there is no garbage, and afterwards the
+# garbage collector need not visit them again (`pytest_collection_finish`).
 gc.disable()
 
 # A suite that is started in the background ignores SIGINT, and so would every process that it starts.
@@ -74,9 +74,9 @@ def _no_module_has_two_names() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_client_is_left_behind() -> Iterator[None]:
-    """A kafka-python client that nobody closed goes on looking for its broker, on a port that others get.
+    """A kafka-python client that nobody closed keeps looking for its broker, on a port that others get.
 
-    It takes random numbers for that, which Hypothesis reports in whatever test runs then.
+    It uses random numbers for that, which Hypothesis reports in whatever test runs then.
     """
     before = set(threading.enumerate())
     yield

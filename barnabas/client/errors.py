@@ -1,10 +1,12 @@
 """What can go wrong between the client and the brokers. The text is what the user reads, one sentence each.
 
 ClientError
-  +-- Unreachable          nothing listens at the address +-- TimedOut             the broker did not answer in time +--
-  ConnectionLost       the connection ended before the answer came, or the answer makes no sense +-- NotAuthenticated
-  the broker does not accept our credentials +-- NotSupported         the broker does not serve an API, or a version of
-  it, that the client needs +-- BrokerError          the broker answered with one of Kafka's error codes
+  +-- Unreachable          nothing listens at the address
+  +-- TimedOut             the broker did not answer in time
+  +-- ConnectionLost       the connection ended before the answer came, or the answer makes no sense
+  +-- NotAuthenticated     the broker does not accept our credentials
+  +-- NotSupported         the broker does not serve an API, or a version of it, that the client needs
+  +-- BrokerError          the broker answered with one of Kafka's error codes
 """
 
 from __future__ import annotations

@@ -86,20 +86,20 @@ class Fetcher:
             partition_max_bytes=_PARTITION_MAX_BYTES,
             isolation_level=self._isolation,
         )
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             connection = self._client.broker(leader, "fetch")
             connection.send(request)
         except (ConnectionLost, Unreachable) as error:
-            self._failed(leader, begun, error)
+            self._failed(leader, started, error)
             return False
         due = time.monotonic() + _MAX_WAIT_MS / 1000 + self._client.timeout
         self._under_way[leader] = _UnderWay(connection, positions, due)
         return True
 
-    def _failed(self, leader: int, begun: float, error: ClientError) -> None:
+    def _failed(self, leader: int, started: float, error: ClientError) -> None:
         """The broker may be restarting, or another about to lead its partitions. Look again, until the timeout."""
-        since = self._failing_since.setdefault(leader, begun)
+        since = self._failing_since.setdefault(leader, started)
         if time.monotonic() - since > self._client.timeout:
             raise error
         self._leaders.clear()

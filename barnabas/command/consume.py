@@ -212,7 +212,7 @@ class Consumption:
             complain("reading " + (", ".join(f"{each} from {begin[each]}" for each in sorted(begin)) or "nothing"))
 
     def _copy(self, fetcher: Fetcher, may_go_on: Callable[[], bool]) -> bool:
-        """Write the records. True when all of them are written, False if it may not go on."""
+        """Write the records. True when all of them are written, False if it must stop."""
         ends: dict[TopicPartition, int] = {}
         if not self._options.follow:
             ends = list_offsets(self._client, dict.fromkeys(fetcher.positions, LATEST), self._isolation)

@@ -118,7 +118,7 @@ def reset(client: Client, options: argparse.Namespace) -> int:
 
 
 def _without_members(client: Client, group: str) -> str | None:
-    """The kind of a group, if it is there. Members would go on from where they are, and commit that."""
+    """The kind of a group, if it exists. Members would continue from where they are, and commit that."""
     try:
         found: Group = describe_group(client, group)
     except BrokerError as error:

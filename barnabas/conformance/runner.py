@@ -78,7 +78,7 @@ class Run:
         self._topics: list[str] = []
 
     def check(self, check: Check) -> Result:
-        begun = time.monotonic()
+        started = time.monotonic()
         lacking = self._target.lacks(check)
         if lacking is not None:
             return Result(check, Verdict.NOT_APPLICABLE, "", lacking, 0.0)
@@ -93,7 +93,7 @@ class Run:
         except Exception as error:  # a response so strange that the check itself fails; the run continues
             verdict, expected = Verdict.FAILED, "responses that make sense"
             seen = f"{type(error).__name__}: {error}"
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         steps = list(probe.steps)
         if verdict is Verdict.FAILED and (not steps or steps[-1] != Step(expected, seen)):
             steps.append(Step(expected, seen))

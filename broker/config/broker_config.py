@@ -259,7 +259,7 @@ class BrokerConfig(BrokerSettings):
 
 
 def _with_node_id(static: Texts) -> dict[str, str]:
-    """node.id and its older name broker.id mean the same; a broker.id of -1 is as good as none."""
+    """node.id and its older name broker.id mean the same; a broker.id of -1 counts as unset."""
     texts = dict(static)
     if texts.get("broker.id", "").strip() == "-1":
         del texts["broker.id"]

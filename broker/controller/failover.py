@@ -76,6 +76,7 @@ def hand_over(
     cluster: ClusterView, broker_id: int, shutting_down: frozenset[int]
 ) -> tuple[list[Operation], list[TopicPartition]]:
     """The operations that let a broker stop: others lead, and nobody waits for it. Then the partitions that it follows.
+
     A partition with only one replica stays where it is.
     """
     operations: list[Operation] = []
@@ -94,8 +95,9 @@ def without_failed(
     cluster: ClusterView, failed: Mapping[tuple[int, TopicPartition], int], shutting_down: frozenset[int]
 ) -> list[Operation]:
     """The operations that make others lead the partitions that brokers cannot write to, so that nobody waits for those
-    brokers. `failed` has the leader epoch in which a broker reported it. A partition that is in sync only there stays
-    with it.
+    brokers.
+
+    `failed` has the leader epoch in which a broker reported it. A partition that is in sync only there stays with it.
     """
     replicas: dict[TopicPartition, list[int]] = {}
     for (broker_id, name), leader_epoch in failed.items():

@@ -1,8 +1,9 @@
-"""What the controller orders brokers to do: derived from what changed in the cluster, as messages. LeaderAndIsr goes to
-the replicas of partitions whose leader or leader epoch changed, which happens whenever replicas come or go; a change of
-the ISR alone was made by the leader, which knows about it. UpdateMetadata tells every broker what partitions and
-brokers look like. StopReplica ends a replica. For one broker they go out in that order, so that it leads a partition
-before it tells clients so.
+"""What the controller orders brokers to do: derived from what changed in the cluster, as messages.
+
+LeaderAndIsr goes to the replicas of partitions whose leader or leader epoch changed, which happens whenever replicas
+come or go; a change of the ISR alone was made by the leader, which knows about it. UpdateMetadata tells every broker
+what partitions and brokers look like. StopReplica ends a replica. For one broker they go out in that order, so that it
+leads a partition before it tells clients so.
 """
 
 from __future__ import annotations

@@ -388,8 +388,9 @@ class CoordinatorRuntime(Generic[S]):
     # --- what was decided ---
 
     def _make_true(self, led: _Led[S], decided: Sequence[CoordinatorResult]) -> None:
-        """Append the records of decisions as one batch, replay them, and report when they are committed. A decision
-        that belongs to a producer's transaction comes alone, because its batch is the producer's.
+        """Append the records of decisions as one batch, replay them, and report when they are committed.
+
+        A decision that belongs to a producer's transaction comes alone, because its batch is the producer's.
         """
         records = [record for decision in decided for record in decision.records]
         error = self._append(led, records, decided[0].producer) if records else ErrorCode.NONE

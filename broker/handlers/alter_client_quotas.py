@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, request: Request, message: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Each entity by itself: one that is refused does not affect the others. As in Kafka, if an entity has two names of
-    the same kind, the last one counts, and an entity that is named twice is answered once.
+    """Each entity by itself: one that is refused does not affect the others.
+
+    As in Kafka, if an entity has two names of the same kind, the last one counts, and an entity that is named twice is
+    answered once.
     """
     by_entity: dict[frozenset[tuple[str, str | None]], list[RequestEntryData]] = {}
     for entry in message.entries:

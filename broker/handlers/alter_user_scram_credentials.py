@@ -1,5 +1,6 @@
-"""AlterUserScramCredentials (key 51): set or remove users' SCRAM credentials. A client sends a password salted and
-hashed, never in clear.
+"""AlterUserScramCredentials (key 51): set or remove users' SCRAM credentials.
+
+A client sends a password salted and hashed, never in clear.
 """
 
 from __future__ import annotations

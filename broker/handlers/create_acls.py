@@ -1,6 +1,7 @@
-"""CreateAcls (key 30): add access rules. Creating a rule that already exists is not an error. All versions have the
-same fields; version 2 is flexible, 3 adds the resource type USER. Any broker writes rules to the registry. They are
-effective here before the answer, elsewhere soon after.
+"""CreateAcls (key 30): add access rules. Creating a rule that already exists is not an error.
+
+All versions have the same fields; version 2 is flexible, 3 adds the resource type USER. Any broker writes rules to the
+registry. They are effective here before the answer, elsewhere soon after.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The rights on the cluster that a whole request needs. Handlers check the rights on single resources. With an
-authorizer, an API that is in none of these tables is only for super users, so that nobody can forget a check.
+"""The rights on the cluster that a whole request needs. Handlers check the rights on single resources.
+
+With an authorizer, an API that is in none of these tables is only for super users, so that nobody can forget a check.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""LeaderAndIsr (key 4): the controller says which partitions this broker leads or follows. Answered when all logs
-exist. The controller's own broker calls `handle` without a request.
+"""LeaderAndIsr (key 4): the controller says which partitions this broker leads or follows.
+
+Answered when all logs exist. The controller's own broker calls `handle` without a request.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Answers that depend on a coordinator's state, which may be ahead of what is committed. They wait until it is
-committed. If it never will be, because another broker leads the partition now, the answer must not reveal it.
+"""Answers that depend on a coordinator's state, which may be ahead of what is committed.
+
+They wait until it is committed. If it never will be, because another broker leads the partition now, the answer must
+not reveal it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""StopReplica (key 5): the controller stops replicas on this broker, and may delete them. Answered when no start of
-this broker will find what was deleted. The controller's own broker calls `handle` without a request.
+"""StopReplica (key 5): the controller stops replicas on this broker, and may delete them.
+
+Answered when no start of this broker will find what was deleted. The controller's own broker calls `handle` without a
+request.
 """
 
 from __future__ import annotations

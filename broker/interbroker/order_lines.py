@@ -1,4 +1,5 @@
 """The controller's connections to brokers: each gets its orders one at a time and in order, until it has accepted them.
+
 An order to a broker that does not answer is repeated as long as the broker is registered: it must not miss an order,
 because the next one builds on it. A broker that registers again, with a higher broker epoch, gets a new line of orders.
 The controller's own broker gets its orders by a direct call of the handler. It also receives them in order, but none

@@ -1,5 +1,6 @@
-"""The quotas of users and client ids: which one applies to a client, and how much of it has been used. The most
-specific quota applies, for each kind of quota by itself, in Kafka's order:
+"""The quotas of users and client ids: which one applies to a client, and how much of it has been used.
+
+The most specific quota applies, for each kind of quota by itself, in Kafka's order:
 
     a client id of a user, any client id of a user, a user,
     a client id of any user, any client id of any user, any user,

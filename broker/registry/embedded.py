@@ -145,8 +145,9 @@ class EmbeddedRegistry(TreeRegistry):
         self._database.close()
 
     async def _write(self) -> None:
-        """Carry out what is in the queue until it is empty. The registry owns this task: a cancelled caller does not
-        keep the tree from showing what the file has.
+        """Carry out what is in the queue until it is empty.
+
+        The registry owns this task: a cancelled caller does not keep the tree from showing what the file has.
         """
         while self._queue:
             transactions, self._queue = self._queue, []

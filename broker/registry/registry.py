@@ -76,8 +76,9 @@ class Registry(ABC):
 
     @abstractmethod
     async def refresh(self, path: str) -> None:
-        """Read the node at `path` again: after an uncertain change, and where it is not watched. RegistryUnavailable if
-        it cannot be read.
+        """Read the node at `path` again: after an uncertain change, and where it is not watched.
+
+        RegistryUnavailable if it cannot be read.
         """
 
     @abstractmethod

@@ -65,8 +65,9 @@ def make_client(hosts: str, session_timeout: float) -> KazooClient:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """Gives up on a server that does not answer while there is still time to try again. ZooKeeper drops what it
-    receives while it starts. kazoo would wait for the answer until the session ends.
+    """Gives up on a server that does not answer while there is still time to try again.
+
+    ZooKeeper drops what it receives while it starts. kazoo would wait for the answer until the session ends.
     """
 
     def __init__(self, session_timeout: float) -> None:

@@ -1,8 +1,9 @@
-"""Whether the disk accepts what brokers append to replicated partitions. While it does not, other replicas should lead
-and nobody should wait for this broker: it notes in the registry that its disk fails, and answers the controller's
-orders with KAFKA_STORAGE_ERROR, as Apache Kafka does for a log directory that is offline. It follows nobody meanwhile,
-because a replica that follows and cannot write would join the in-sync replicas and make everybody wait. When a file can
-be written to the disk again, it notes that as well, follows, and catches up.
+"""Whether the disk accepts what brokers append to replicated partitions.
+
+While it does not, other replicas should lead and nobody should wait for this broker: it notes in the registry that its
+disk fails, and answers the controller's orders with KAFKA_STORAGE_ERROR, as Apache Kafka does for a log directory that
+is offline. It follows nobody meanwhile, because a replica that follows and cannot write would join the in-sync replicas
+and make everybody wait. When a file can be written to the disk again, it notes that as well, follows, and catches up.
 """
 
 from __future__ import annotations

@@ -111,9 +111,11 @@ class Leadership:
         self.update(partition_epoch, replicas, isr, now_ms)
 
     def update(self, partition_epoch: int, replicas: Collection[int], isr: Iterable[int], now_ms: int) -> None:
-        """The controller says who has replicas and which are in sync. That decides the pending change, unless the order
-        only repeats what is known, as a new controller does: then the change may still be carried out, and both ISRs
-        count until the answer comes. An order that was sent twice may be older than the last answer, and is ignored.
+        """The controller says who has replicas and which are in sync. That decides the pending change.
+
+        Unless the order only repeats what is known, as a new controller's does: then the change may still be carried
+        out, and both ISRs count until the answer comes. An order that was sent twice may be older than the last answer,
+        and is ignored.
         """
         if partition_epoch < self.partition_epoch:
             return

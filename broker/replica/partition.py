@@ -126,6 +126,7 @@ class Partition:
         self, leader_epoch: int, partition_epoch: int = 0, replicas: Sequence[int] = (), isr: Sequence[int] = ()
     ) -> None:
         """Lead in this epoch, or learn about other replicas in it. Without replicas, this broker has the only one.
+
         Appends that wait for their commit continue to wait if this broker led before: they are in its log.
         """
         broker_id, now_ms = self._host.broker_id, self._host.clock.now_ms()
@@ -187,8 +188,9 @@ class Partition:
         self._queued.append((records, appender, place))
 
     def append_marker_soon(self, batch: memoryview, transaction_version: int, appender: Appender, place: Any) -> None:
-        """Append the end of a transaction, after everything that clients have queued in this turn of the loop. What was
-        admitted to the transaction before its end is written before its marker.
+        """Append the end of a transaction, after everything that clients have queued in this turn of the loop.
+
+        What was admitted to the transaction before its end is written before its marker.
         """
         if not self._is_due:
             self._is_due = True
@@ -303,8 +305,9 @@ class Partition:
         return result
 
     def when_committed(self, offset: int, done: Done) -> CommitWait | None:
-        """Call back when all below `offset` is committed; with the failure, if this broker cannot find out. None if it
-        is already committed.
+        """Call back when all below `offset` is committed; with the failure, if this broker cannot find out.
+
+        None if it is already committed.
         """
         if self.log.high_watermark >= offset:
             done(None)

@@ -281,7 +281,9 @@ class Replicas:
 
     def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """Whether to accept an order: not from a deposed controller, and not for an earlier registration of this
-        broker. A newer broker epoch is fine: the controller may learn about a registration first (KAFKA-9839).
+        broker.
+
+        A newer broker epoch is fine: the controller may learn about a registration first (KAFKA-9839).
         """
         if broker_epoch != _NO_EPOCH and broker_epoch < self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH
@@ -482,6 +484,7 @@ class Replicas:
 
     def _is_outdated(self, topic: HostedTopic, index: int, leader_epoch: int) -> bool:
         """Whether a partition has been given another role since the order to stop it: the order arrives late, or twice.
+
         A deletion has no epoch that could be compared. But brokers are told that a topic is deleted before they are
         ordered to delete it: a topic that they still know is another one of that name.
         """

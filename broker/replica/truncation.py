@@ -1,8 +1,9 @@
-"""Where a follower truncates its log when its leader says that the two diverge. Never at the high watermark: a
-follower's may be behind what was committed, and truncating there loses records (KIP-101). The leader names its largest
-epoch up to the follower's last one, and where that epoch ends. A follower that does not know this epoch truncates at
-the end of its own largest epoch below it and asks again: after two quick changes of leaders the logs may diverge more
-than once (KIP-279).
+"""Where a follower truncates its log when its leader says that the two diverge.
+
+Never at the high watermark: a follower's may be behind what was committed, and truncating there loses records
+(KIP-101). The leader names its largest epoch up to the follower's last one, and where that epoch ends. A follower that
+does not know this epoch truncates at the end of its own largest epoch below it and asks again: after two quick changes
+of leaders the logs may diverge more than once (KIP-279).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Delegation tokens: what they are, and who may do what with them. Pure; the registry stores them (token_nodes.py). A
-token stands for its owner. Its HMAC, computed from its id and `delegation.token.secret.key`, is its password, so a
+"""Delegation tokens: what they are, and who may do what with them. Pure; the registry stores them (token_nodes.py).
+
+A token stands for its owner. Its HMAC, computed from its id and `delegation.token.secret.key`, is its password, so a
 broker that knows the key knows every token's password, and the registry stores none.
 """
 

@@ -103,9 +103,9 @@ class _CountedHandler:
         counts.count(request.version)
         if not is_timed:
             return self._handler(request, message)
-        begun = self._now()
+        started = self._now()
         self._dispatcher.handle(
-            _TimedRequest(request, lambda: counts.took(self._now() - begun)), message, self._handler
+            _TimedRequest(request, lambda: counts.took(self._now() - started)), message, self._handler
         )
         return None
 

@@ -210,8 +210,10 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         done: Callable[[Errors], None],
     ) -> None:
-        """Report whether each partition is part of the producer's transaction. That must be committed: a new
-        coordinator that did not know about a partition would not end the transaction there.
+        """Report whether each partition is part of the producer's transaction.
+
+        That must be committed: a new coordinator that did not know about a partition would not end the transaction
+        there.
         """
         if not transactional_id:
             done(dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST))

@@ -138,8 +138,8 @@ class Ending:
                 partitions=sorted(failed),
                 errors=sorted({error.name for error in failed.values()}),
             )
-        begun, self._again = bool(self._again), self._again | failed.keys()
-        if not begun:
+        started, self._again = bool(self._again), self._again | failed.keys()
+        if not started:
             self._later(_LOOK_AGAIN_MS if moved else _RETRY_MS, self._write_again)
         self._tell(False)
 

@@ -1,4 +1,4 @@
-"""A cluster of three brokers: an application goes on when the leader of its topic is killed."""
+"""A cluster of three brokers: an application carries on when the leader of its topic is killed."""
 
 import pytest
 from confluent_kafka import Consumer, Producer

@@ -5,9 +5,10 @@ from typing import Final
 EXAMPLE: Final = """\
 # A pipeline: topics in, SQL or Python in between, topics or Parquet out.
 #
-#   barnabas pipeline validate FILE      everything that is wrong with this file, with line numbers barnabas pipeline
-#   run FILE --once    process what is there, then stop barnabas pipeline run FILE           run until Ctrl-C barnabas
-#   pipeline explain FILE       Spark's plan, the topics and their lag
+#   barnabas pipeline validate FILE      everything that is wrong with this file, with line numbers
+#   barnabas pipeline run FILE --once    process what is there, then stop
+#   barnabas pipeline run FILE           run until Ctrl-C
+#   barnabas pipeline explain FILE       Spark's plan, the topics and their lag
 #
 # Any value can be set from the command line: --config sources.orders.topic=orders-2
 

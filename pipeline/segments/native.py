@@ -66,14 +66,14 @@ def decode(data: Bytes, start: Ints, end: Ints, headers: BatchHeaders) -> tuple[
 
 
 def decode_headers(data: Bytes, fields: Fields) -> tuple[Ints, Ints, Ints, Ints]:
-    """The headers of all records, one after the other: where keys start, their lengths, where values start, theirs."""
+    """The headers of all records, one after another: where keys start, their lengths, where values start, theirs."""
     columns = np.empty((4, int(fields.header_count.sum())), dtype=np.int64)
     _decode_headers(data, fields.headers, fields.header_count, columns)
     return columns[0], columns[1], columns[2], columns[3]
 
 
 def gather(data: Bytes, start: Ints, length: Ints) -> tuple[npt.NDArray[np.int32], Bytes]:
-    """Ranges of `data` one after the other, as Arrow stores them: the offsets, and the bytes."""
+    """Ranges of `data` one after another, as Arrow stores them: the offsets, and the bytes."""
     offsets = np.zeros(len(start) + 1, dtype=np.int32)
     np.cumsum(np.maximum(length, 0), out=offsets[1:])
     out = np.empty(int(offsets[-1]), dtype=np.uint8)

@@ -24,9 +24,9 @@ What remains of the cleaned segments, from the first of the log to the last dirt
   timestamp is a delete horizon.
 - Nothing of aborted transactions. The marker that ends a transaction remains until nothing else is left of it, and then
   for as long as a tombstone would.
-- Offsets never change. Neither does the offset range of a batch, because it determines the batch's sequence numbers.
-  A batch without any records left is removed, except for the last batch of a producer that is still known and the last
-  batch that was compacted: their headers remain. (Kafka keeps only the header of a marker, too. Here the whole marker
+- Offsets never change. Neither does the offset range of a batch, because it determines the batch's sequence numbers. A
+  batch without any records left is removed, except for the last batch of a producer that is still known and the last
+  batch that was compacted: their headers remain. (Kafka also keeps only the header of a marker. Here the whole marker
   remains, so that recovery can restore the producer's state from it.)
 
 The work does not touch the log. Compacted segments are swapped in one after another (barnabas.storage.swap).

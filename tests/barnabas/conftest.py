@@ -8,7 +8,7 @@ from barnabas.conformance.verdict import Result, Step, Verdict
 
 @pytest.fixture
 def results():
-    """One check that passed, one that failed with words that need escaping, one that does not apply."""
+    """One check that passed, one that failed with text that needs escaping, one that does not apply."""
     passed, failed, other = selected(["framing.oversized", "produce.codecs", "fetch.log-start"])
     steps = [Step("the first", "it was"), Step("a < b & c", "nothing \0 <script>")]
     return [

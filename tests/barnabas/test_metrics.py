@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow  # starts a process
 
 _ROOT = Path(__file__).parents[2]
 
-# What the panels of well-known dashboards ask for: names of metrics, with the labels that they use.
-# Left out are those of the JVM, of Kubernetes, of ZooKeeper and of KRaft, which this broker has not got.
+# What the panels of well-known dashboards ask for: names of metrics, with the labels that they use. Those of the JVM,
+# Kubernetes, ZooKeeper and KRaft, which this broker does not have, are left out.
 _STRIMZI_KAFKA = {  # strimzi-kafka.json
     "kafka_server_replicamanager_leadercount": set(),
     "kafka_server_replicamanager_partitioncount": set(),

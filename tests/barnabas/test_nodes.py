@@ -1,4 +1,4 @@
-"""The brokers of a cluster, as a test has them."""
+"""The brokers of a cluster, as a test uses them."""
 
 import socket
 

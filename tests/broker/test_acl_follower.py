@@ -1,4 +1,4 @@
-"""Access rules changed through any broker, and followed by every one."""
+"""Access rules that any broker changes and every broker follows."""
 
 import asyncio
 

@@ -28,10 +28,10 @@ async def test_a_failure_is_logged_and_costs_nothing_else(background):
 
 
 async def test_stop_waits_for_the_end_of_what_it_cancels(background):
-    begun, cleaned_up = asyncio.Event(), []
+    started, cleaned_up = asyncio.Event(), []
 
     async def work():
-        begun.set()
+        started.set()
         try:
             await asyncio.Future()
         finally:
@@ -40,7 +40,7 @@ async def test_stop_waits_for_the_end_of_what_it_cancels(background):
 
     with capture_logs() as logs:
         background.start(work())
-        await begun.wait()
+        await started.wait()
         await background.stop()
     assert cleaned_up == [True]
     assert logs == []

@@ -85,7 +85,7 @@ async def test_a_stored_value_that_would_lock_everybody_out_is_left_out_with_a_w
 
 
 class LosesItsSession(Session):
-    """While its broker registers, once."""
+    """The session is lost once, while its broker registers."""
 
     lost = False
 
@@ -97,7 +97,7 @@ class LosesItsSession(Session):
 
 
 async def test_a_start_survives_the_loss_of_zookeeper(tmp_path):
-    """And it does not forget that the run before ended in a crash, of which the cluster has not heard yet."""
+    """And it does not forget that the run before ended in a crash, which the cluster does not know yet."""
     loop = asyncio.get_running_loop()
     tree = MemoryRegistry()
     settings = {

@@ -1,4 +1,4 @@
-"""A damaged registry: what a start says of it, and what the check finds."""
+"""A damaged registry: what a start says about it, and what the check finds."""
 
 import shutil
 import sqlite3
@@ -28,7 +28,7 @@ MALFORMED = [
 
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
-    """A data directory that was stopped in order, with two topics, some settings and producer ids."""
+    """A data directory that was shut down cleanly, with two topics, some settings and producer ids."""
     path = tmp_path / "data"
     async with running(path) as broker:
         await create_topic(broker, "t", partitions=2, retention_ms=1000)
@@ -93,7 +93,7 @@ def test_rules_that_cannot_be_read(data):
 @pytest.mark.parametrize(
     ("path", "content"), [("/brokers/ids/me", b"{}"), ("/a//b", b""), ("/nowhere/below", b""), ("/a", "text"), (7, b"")]
 )
-async def test_a_node_with_an_invalid_path(data, path, content):
+async def test_an_invalid_node(data, path, content):
     put(data, path, content)
     reason = await start(data)
     assert str(data / "registry.db") in reason
@@ -158,7 +158,7 @@ class TestFolders:
         assert problems(data) == [f"{data}/{name}: {unknown}" for name in ("t-7", "u-0", "v-0")]
 
     async def test_are_not_checked_after_a_crash(self, data):
-        """The next start makes and deletes what the crash came before."""
+        """The next start creates and deletes what the crash prevented."""
         (data / ".kafka_cleanshutdown").unlink()
         shutil.rmtree(data / "t-1")
         assert problems(data) == []

@@ -1,4 +1,4 @@
-"""Settings altered by any broker, and followed by every one."""
+"""Settings that any broker alters and every broker follows."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ class Told:
 
 
 class ToldOfQuotas:
-    """What a broker knows of users, client ids and addresses."""
+    """What a broker knows about users, client ids and addresses."""
 
     def __init__(self) -> None:
         self.known: dict[Entity, Mapping[str, str]] = {}

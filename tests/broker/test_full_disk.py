@@ -1,4 +1,4 @@
-"""A broker whose disk is full: it answers with errors, goes on, and completes what failed once there is space."""
+"""A broker whose disk is full: it answers with errors, continues, and completes what failed once there is space."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ RETRY = 1
 
 
 class FullDisk(FileSystem):
-    """While it is full, no folders can be made and no files replaced; paths that contain `spared` can."""
+    """While it is full, no folders can be created and no files replaced; paths that contain `spared` can."""
 
     full = False
     spared = "\0"
@@ -55,7 +55,7 @@ class FullDisk(FileSystem):
 
 
 def fill_registry(broker, full=True):
-    """The registry's own file is written by SQLite, which cannot tell this from a disk that takes no more."""
+    """The registry's own file is written by SQLite, which cannot tell this from a full disk."""
     cluster_of(broker).tree._database.execute(f"PRAGMA query_only = {'ON' if full else 'OFF'}")
 
 
@@ -171,7 +171,7 @@ class TestLogsThatCannotBeMade:
     async def test_a_partition_that_cannot_be_led_does_not_keep_others_from_it(self, broker, disk, clock):
         for name in "tuv":
             await create_topic(broker, name)
-        disk.full, disk.spared = True, "/v-0/"  # a new leader epoch is written down in the partition's folder
+        disk.full, disk.spared = True, "/v-0/"  # a new leader epoch is written to the partition's folder
         await broker.registry.multi(raise_leader_epochs(broker.cluster, broker.config.node_id, 2))
         assert set_aside(broker) == [("partition", "t-0"), ("partition", "u-0")]
         assert broker.replicas.find("v", 0).leader_epoch == 1

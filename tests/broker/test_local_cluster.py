@@ -71,7 +71,7 @@ async def create_topic(cluster, name="t", partitions=1, replicas=-1, **configs):
 
 
 def partition_of(cluster, topic="t", index=0):
-    """As the controller's own broker was told."""
+    """What the controller's own broker was told."""
     return cluster.controller.cluster.topic(topic).partitions[index]
 
 

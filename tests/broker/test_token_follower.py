@@ -1,4 +1,4 @@
-"""Delegation tokens that are made and changed through any broker, and known to every one."""
+"""Delegation tokens that any broker creates and changes and every broker knows."""
 
 import asyncio
 import base64

@@ -21,14 +21,14 @@ _MOST_EXPECTED = 3
 
 
 class Boundaries:
-    """Where the broker sees frames begin in the bytes that it is sent."""
+    """Where the broker sees frames start in the bytes that it receives."""
 
     def __init__(self) -> None:
         self._prefix = b""  # the first bytes of a length of which the rest is missing
         self._missing = 0  # how many bytes of a frame are missing
 
     def begins_a_frame(self, data: bytes) -> bool:
-        """Take what is sent next; true if it begins where the broker expects a frame."""
+        """Record what is sent next; true if it starts where the broker expects a frame."""
         begins = not self._prefix and not self._missing
         while data:
             if self._missing:
@@ -166,5 +166,5 @@ def _answered(expected: deque[Frame], correlation_id: int) -> Frame | None:
 
 
 def _may_be_unanswered(frame: Frame) -> bool:
-    """A Produce that wants no acknowledgement has no answer."""
+    """A Produce with acks=0 has no answer."""
     return frame.key == ApiKey.PRODUCE

@@ -1,4 +1,4 @@
-"""The broker that is fuzzed: a process of its own, with an eye on its log, its memory and the turns of its loop."""
+"""The broker that is fuzzed: a process of its own, whose log, memory and loop turns are monitored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to damage a request: fields with wrong values, counts and lengths that lie, wrong bytes."""
+"""Ways to damage a request: fields with wrong values, wrong counts and lengths, wrong bytes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _damaged(random: Random, value: Any, wire_type: Any) -> Any:
 
 
 def _damaged_list(random: Random, value: list[Any], *, may_lie: bool) -> Any:
-    """Numbers are packed all at once, so their count cannot lie."""
+    """Numbers are packed all at once, so their count cannot be wrong."""
     chance = random.random()
     if chance < 0.3 and may_lie:
         lie = LyingList(value)

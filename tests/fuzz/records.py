@@ -1,4 +1,4 @@
-"""Record batches: valid ones, ones whose header lies, and small ones that decompress to large ones."""
+"""Record batches: valid ones, ones with a wrong header, and small ones that decompress to large ones."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _REMEMBERED = 60  # frames before the one that caused a problem
 
 @dataclass
 class Bounds:
-    """What a run fails for besides tracebacks and lost records; None means only reported."""
+    """What makes a run fail besides tracebacks and lost records; None means that it is only reported."""
 
     turn_seconds: float | None = None
     memory_mb: int | None = None
@@ -73,7 +73,7 @@ class Run:
 
     def frames(self, first: int, last: int, *, restart_every: int | None = None) -> Report:
         """Send the frames from `first` to `last`, stop the broker in every way, and check its data."""
-        begun = time.monotonic()
+        started = time.monotonic()
         report, broker = self._report, self._broker
         broker.start()
         try:
@@ -104,7 +104,7 @@ class Run:
             report.problems.append(f"{type(error).__name__}: {error}\n{broker.log_tail()}")
         finally:
             broker.kill()
-        report.seconds = time.monotonic() - begun
+        report.seconds = time.monotonic() - started
         return report
 
     def _apis(self) -> dict[ApiKey, Versions]:

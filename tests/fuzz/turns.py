@@ -52,12 +52,12 @@ class Watch:
         written = 0.0
         while True:
             time.sleep(LONG / 4)
-            begun, used = self._last, time.clock_gettime(clock)
-            if used - begun > LONG and begun != written:
-                written = begun
+            started, used = self._last, time.clock_gettime(clock)
+            if used - started > LONG and started != written:
+                written = started
                 stack = "".join(traceback.format_stack(sys._current_frames()[loop_thread]))
                 with self._stacks.open("a") as file:
-                    file.write(f"--- {(used - begun) * 1000:.0f} ms into a turn\n{stack}")
+                    file.write(f"--- {(used - started) * 1000:.0f} ms into a turn\n{stack}")
 
 
 class LongestTurn:

@@ -86,9 +86,9 @@ class Witness:
 
     def _produce(self) -> None:
         values = [b"%d" % (len(self._values) + number) for number in range(1 + len(self._values) % 3)]
-        begun = time.perf_counter()
+        started = time.perf_counter()
         answer = self._wire.ask(ApiKey.PRODUCE, produce((WITNESS, 0, batch(*values))), _PRODUCE)
-        self.longest_wait = max(self.longest_wait, time.perf_counter() - begun)
+        self.longest_wait = max(self.longest_wait, time.perf_counter() - started)
         (partition,) = answer.responses[0].partition_responses
         if partition.error_code or partition.base_offset != len(self._values):
             raise RuntimeError(f"after {len(self._values)} records: {partition}")

@@ -1,6 +1,6 @@
 """What the fuzzer knows about the broker: names that it reuses, and what it has learnt from answers.
 
-Deep paths need values that fit together: a heartbeat of a member that exists, an end of a transaction that was begun.
+Deep paths need values that fit together: a heartbeat of a member that exists, an end of a transaction that was started.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`barnabas check` finds nothing wrong with a data directory that Apache Kafka wrote and left in order."""
+"""`barnabas check` finds nothing wrong with a data directory that Apache Kafka wrote and shut down cleanly."""
 
 from pathlib import Path
 

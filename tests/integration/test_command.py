@@ -28,7 +28,7 @@ WITHOUT_EFFECT = "num.network.threads"  # Kafka has it, and Barnabas has nothing
 def start():
     """Start `barnabas serve` with these arguments and nothing else, and wait for its first line."""
     processes = []
-    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that Python does not flush what the broker should
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that Python does not flush what the broker should flush
 
     def start(*arguments, stderr=subprocess.PIPE):
         process = subprocess.Popen(
@@ -228,7 +228,7 @@ def test_names_that_mean_nothing_here_are_accepted_with_one_warning(tmp_path):
     assert all(name in warning["event"] for name in settings)
 
 
-def test_the_command_line_wins_over_the_file_and_the_last_word_over_the_first(start, tmp_path):
+def test_the_command_line_wins_over_the_file_and_the_last_value_over_the_first(start, tmp_path):
     file = tmp_path / "server.properties"
     file.write_text(
         f"""
@@ -248,7 +248,7 @@ def test_the_command_line_wins_over_the_file_and_the_last_word_over_the_first(st
     assert not (tmp_path / "other").exists()
 
 
-def test_the_file_alone_will_do(start, tmp_path):
+def test_the_file_alone_is_enough(start, tmp_path):
     """A server.properties as people have for Apache Kafka, including its controller."""
     file = tmp_path / "server.properties"
     file.write_text(

@@ -1,8 +1,8 @@
 """The same data for Apache Kafka's cleaner and for ours: what is left must be the same, batch by batch.
 
-Kafka is kept from compacting while records are written, and a copy of its data is ours. Both compact; new records come,
-and the time of the tombstones is over; both compact again, ours what Kafka has left. Then once more, for markers go
-later than what they mark.
+Kafka is kept from compacting while records are written, and a copy of its data is ours. Both compact; new records
+arrive, and the tombstones expire; both compact again, ours starting from what Kafka has left. Then once more, because
+markers are removed later than what they mark.
 """
 
 import random

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.java
 
 
 def left_behind(bootstrap: str) -> list[str]:
-    """The topics and groups that are still there. Apache Kafka's Metadata hears of deletions a little later."""
+    """The topics and groups that are still there. Apache Kafka's Metadata shows deletions a little later."""
     with Client([parse_address(bootstrap)]) as client:
         deadline = time.monotonic() + 60
         while True:

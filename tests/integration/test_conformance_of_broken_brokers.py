@@ -155,7 +155,7 @@ class WrongOffset(OneKey):
 
 
 class Dirty(Doctor):
-    """A broker that does not know what read_committed is."""
+    """A broker that ignores read_committed."""
 
     def request(self, frame):
         def uncommitted(message):
@@ -165,7 +165,7 @@ class Dirty(Doctor):
 
 
 class Forgetful(Doctor):
-    """A broker whose fetch sessions never say less than everything."""
+    """A broker whose fetch sessions always return everything."""
 
     def request(self, frame):
         def no_session(message):
@@ -265,12 +265,12 @@ def test_what_is_not_advertised_is_not_held_against_a_broker(proxy):
 
 
 def test_an_answer_that_never_comes_costs_its_check_and_not_the_run(proxy):
-    begun = time.monotonic()
+    started = time.monotonic()
     found = results(proxy, SaysNothing(), "settings.described", "metadata.brokers", seconds=SHORT)
     assert found["settings.described"].verdict is Verdict.FAILED
     assert found["settings.described"].seen == "nothing within the check's limit of 3 s"
     assert found["metadata.brokers"].verdict is Verdict.PASSED
-    assert time.monotonic() - begun < LONG
+    assert time.monotonic() - started < LONG
 
 
 def test_a_fetch_that_is_answered_early_is_found(proxy):

@@ -18,7 +18,7 @@ from tests.support.batches import batch
 from tests.support.broker_process import BrokerProcess
 
 MANY = 2000
-# What a connection may cost the broker while nothing happens on it.
+# How much memory an idle connection may cost the broker.
 BYTES_PER_CONNECTION = 10_000
 
 needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no IPv6")
@@ -76,7 +76,7 @@ def everywhere(tmp_path_factory):
 
 
 def advertised(host: str, port: int) -> list[tuple[str, int]]:
-    """What a client that came by this address is told, by Metadata and by DescribeCluster."""
+    """What Metadata and DescribeCluster tell a client that connected to this address."""
     with Wire(host, port) as wire:
         metadata = wire.ask(ApiKey.METADATA, MetadataRequest(topics=[]), 12)
         cluster = wire.ask(
@@ -112,7 +112,7 @@ def test_each_listener_advertises_its_own_address_or_the_one_by_which_it_is_reac
 
 @pytest.fixture
 def poor_platform(tmp_path, monkeypatch):
-    """Python as it is where there is neither uvloop nor sendfile."""
+    """Python without uvloop and sendfile."""
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import os, sys\nsys.modules['uvloop'] = None\ndel os.sendfile\n")

@@ -45,7 +45,7 @@ def broker(tmp_path_factory):
         side.close()
 
 
-# What kafka-consumer-groups is asked, one after the other.
+# The commands for kafka-consumer-groups, one after another.
 COMMANDS = {
     "list": "--list",
     "list by state": "--list --state stable",

@@ -34,7 +34,8 @@ COMMITS_PER_ROUND = 300
 
 
 class Committer(threading.Thread):
-    """Commits larger and larger offsets of one group until the broker is gone. Knows the last that was acknowledged."""
+    """Commits larger and larger offsets of one group until the broker is gone. Remembers the last that was
+    acknowledged."""
 
     def __init__(self, port, group, first, acknowledgements):
         super().__init__()
@@ -61,7 +62,7 @@ def committed(port, group):
     """What a group has committed, once it is loaded."""
     message = groups.offset_fetch(9, {group: None})
     with Wire("127.0.0.1", port) as wire:
-        # Nothing tells a client that a group has been loaded; asking is all there is.
+        # Nothing tells a client that a group has been loaded; polling is the only way.
         while True:
             (found,) = wire.ask(ApiKey.OFFSET_FETCH, message, 9).groups
             if found.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -97,7 +98,7 @@ def test_every_commit_that_was_acknowledged_is_there_after_a_kill(tmp_path):
 
 
 class Reader(threading.Thread):
-    """A consumer of a group that reads until it is told to stop. Whatever its application would notice is kept."""
+    """A consumer of a group that reads until it is told to stop. It keeps whatever its application would notice."""
 
     def __init__(self, bootstrap, values):
         super().__init__()
@@ -282,14 +283,14 @@ class Stage:
             await asyncio.sleep(0)
 
     async def silence(self, *alive):
-        """Let a session's time pass, in which only these members are heard."""
+        """Let a session's time pass, during which only these members send heartbeats."""
         for _ in range(4):
             self.clock.advance(SESSION_MS / 4 / 1000)
             for member in alive:
                 await member.heartbeat()
 
     async def stable(self, *members):
-        """Have members join one after the other; the first leads."""
+        """Let members join one after another; the first leads."""
         for number, member in enumerate(members, start=1):
             await member.enter()
             for other in members[: number - 1]:
@@ -320,7 +321,7 @@ async def members(stage):
 
 
 async def alone_again(stage, member):
-    """What a member does that hears of a rebalance; it is then the only one."""
+    """What a member does when it learns about a rebalance; it is then the only one."""
     member.send_join()
     answer = await member.joined()
     assert [found.member_id for found in answer.members] == [member.member_id]

@@ -1,6 +1,6 @@
 """What groups leave in __consumer_offsets: Kafka's own tools read it, and one broker loads what the other wrote.
 
-The same story is told to both brokers, so that each record which one has written has its counterpart in the other.
+The same story is played to both brokers, so that each record of one has its counterpart in the other.
 """
 
 import json
@@ -129,7 +129,7 @@ def tell_of_streams(side: StreamsSide, topic: str | bytes) -> None:
     side.delete()
 
 
-# What the story says of offsets: the group, the partition, and the offset, which is none when it was deleted.
+# The offsets in the story: the group, the partition, and the offset, which is None when it was deleted.
 COMMITTED = [
     ("workers", 0, 5),
     ("workers", 1, 6),
@@ -144,7 +144,7 @@ COMMITTED = [
     ("modern", 0, 13),
     ("flow", 0, 14),
 ]
-# And of groups: the generation, and what each member was assigned, in base64.
+# And the groups: the generation, and what each member was assigned, in base64.
 GENERATIONS = [
     ("workers", 0, []),
     ("workers", 1, ["QQ=="]),
@@ -288,7 +288,7 @@ def test_groups_that_apache_kafka_wrote_are_loaded(told, tmp_path):
         side = StreamsSide(barnabas.port)
         ready(side)
         side.close()
-    (tmp_path / ".kafka_cleanshutdown").unlink()  # so that what is put in its place is looked at
+    (tmp_path / ".kafka_cleanshutdown").unlink()  # so that the replacement is checked
     shutil.copy(told.kafka / PARTITION / SEGMENT, tmp_path / PARTITION / SEGMENT)
     with BrokerProcess(tmp_path, settings=SETTINGS) as barnabas:
         side = StreamsSide(barnabas.port)

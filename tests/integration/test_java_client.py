@@ -1,4 +1,4 @@
-"""Java's own client, the one that others are measured by, against our broker."""
+"""The Java client, which is the reference for others, against our broker."""
 
 from pathlib import Path
 

@@ -40,7 +40,7 @@ TOPICS = {
 
 @dataclass(frozen=True)
 class KafkasData:
-    """An Apache Kafka that was stopped, what it left on disk, and what a consumer had read of each topic."""
+    """An Apache Kafka that was stopped, what it left on disk, and what a consumer had read from each topic."""
 
     kafka: ApacheKafka
     directory: Path

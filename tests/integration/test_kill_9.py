@@ -1,6 +1,6 @@
 """A broker that is killed with kill -9, again and again, loses nothing that it has acknowledged.
 
-Writers go on writing until the broker is gone. The moment is chosen by how much has been acknowledged, from a seed that
+Writers keep writing until the broker is gone. The moment is chosen by how much has been acknowledged, from a seed that
 is printed; BARNABAS_SEED repeats it.
 """
 
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 def body(batch: bytes | memoryview) -> bytes:
-    """What a broker must not change of a batch."""
+    """The part of a batch that a broker must not change."""
     return bytes(batch[CRC_POSITION:])
 
 

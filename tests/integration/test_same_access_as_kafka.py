@@ -698,7 +698,7 @@ def brokers(tmp_path_factory):
 
 
 def until_answered(side, key, request, version, parts):
-    """Apache Kafka's coordinators are not there at once, and nothing tells when they are."""
+    """Apache Kafka's coordinators are not available at once, and nothing announces when they are."""
     while any(part.error_code for part in parts(side.ask(key, request, version))):
         pass
 
@@ -791,7 +791,7 @@ def test_an_odd_rule(brokers, name):
 
 
 def settled(brokers, chosen, count):
-    """Apache Kafka answers before its rules hold."""
+    """Apache Kafka answers before its rules are effective."""
     for side in (brokers.kafka, brokers.barnabas):
         while True:
             answer = side.ask(ApiKey.DESCRIBE_ACLS, acls.describe_acls(chosen), 3)

@@ -405,7 +405,7 @@ def test_producers_are_described(brokers):
             records = batch(b"value", producer_id=producer, producer_epoch=3, base_sequence=sequence)
             side.ask(ApiKey.PRODUCE, produce(("produced", 0, records)), 9)
         answer = side.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("produced", [0])), 0)
-        # When each was last heard of is told by the broker's clock.
+        # When each producer was last active is measured by the broker's clock.
         for producer in answer.topics[0].partitions[0].active_producers:
             producer.last_timestamp = producer.last_timestamp > 0
         yield answer

@@ -1,6 +1,6 @@
 """Requests about quotas, bad ones included, get the same answers from Apache Kafka and from Barnabas.
 
-So do clients that are over their quotas: how long each is held back after its first request follows from the request.
+So do clients that are over their quotas: how long each is throttled after its first request follows from the request.
 """
 
 import time
@@ -193,7 +193,7 @@ def test_one_that_is_refused_does_not_hold_back_the_others(brokers):
 
 
 def test_an_entity_twice(brokers):
-    """Both refuse it. Apache Kafka has carried out the first part by then, and Barnabas does nothing."""
+    """Both refuse it. Apache Kafka has carried out the first part by then; Barnabas does nothing."""
     play(brokers, ALTER, 1, alter_quotas(({"user": "odd"}, {"producer_byte_rate": 5.0}), ({"user": "odd"}, {})))
     assert brokers.barnabas.ask(DESCRIBE, describe_quotas(), 1).entries == []
     play(brokers, ALTER, 1, entry([("user", "odd")], ("producer_byte_rate", None)))
@@ -220,7 +220,7 @@ def test_odd_requests(brokers, request_):
 
 
 class Client:
-    """A client with an id of its own, which only its own quota is for."""
+    """A client with an id of its own, which has a quota of its own."""
 
     def __init__(self, side, client_id):
         self.side = side
@@ -282,7 +282,8 @@ def test_a_consumer_that_is_too_fast(brokers, version, session):
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 def test_one_that_creates_and_deletes_too_much(brokers, version):
-    """The bucket has 11 seconds' worth. Since some version, what is over it is refused; before, it waits."""
+    """The bucket holds 11 seconds' worth. From some version on, what exceeds it is refused; in older ones, the client
+    waits."""
     client_id = f"creator-{version}"
     limited(brokers, client_id, controller_mutation_rate=1)
     names = [f"quota-{version}-{number}" for number in range(3)]

@@ -45,7 +45,7 @@ RESOURCES = [
     *((GROUP, name) for name in ("",)),
     *((number, "x") for number in (0, 1, 3, 64, -1, 127)),
 ]
-# Kafka has hundreds of settings more; these are some of all kinds.
+# Kafka has hundreds more settings; these are some of each kind.
 SOME_SETTINGS = [
     *("retention.ms", "cleanup.policy", "compression.type", "min.cleanable.dirty.ratio", "preallocate", "flush.ms"),
     *("log.retention.ms", "log.retention.hours", "log.segment.bytes", "num.partitions", "ssl.keystore.password"),
@@ -226,7 +226,7 @@ def test_a_brokers_settings_are_altered(brokers):
             yield side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs((BROKER, whose, operations)), 1)
             settled(side, BROKER, "1", name, value)
             settled(side, TOPIC, "one", "retention.ms", value or "86400000")
-            if whose == "":  # what holds here may be seen before what holds everywhere
+            if whose == "":  # a broker's own value may be visible before the cluster's
                 while bool(side.ask(ApiKey.DESCRIBE_CONFIGS, describe_configs(asked[1]), 4).results[0].configs) != bool(
                     value
                 ):

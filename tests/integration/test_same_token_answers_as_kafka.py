@@ -83,14 +83,14 @@ def asked(side, user, key, request, version, issued_at_ms):
 
 
 def known(side, user, hmac):
-    """Wait until a broker knows a token: Apache Kafka's controller answers before."""
+    """Wait until a broker knows a token: Apache Kafka's controller answers before that."""
     side.user = user
     while hmac not in [bytes(each.hmac) for each in side.ask(DESCRIBE, describe_tokens(), 3).tokens]:
         pause()
 
 
 def changed(side, hmac, key, request, version, issued_at_ms):
-    """Renew or end a token of alice, and wait until the broker knows of it."""
+    """Renew or expire a token of alice, and wait until the broker knows about it."""
     side.user = "alice"
     answer = side.ask(key, request, version)
     while [each.expiry_timestamp for each in side.ask(DESCRIBE, describe_tokens(), 3).tokens if each.hmac == hmac] != [

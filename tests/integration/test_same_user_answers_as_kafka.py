@@ -40,7 +40,7 @@ def altered(upsertions=(), deletions=()):
 
 
 def show(brokers, *requests):
-    """Both show the same users. Apache Kafka answers an alteration before its broker knows of it."""
+    """Both show the same users. Apache Kafka answers an alteration before its broker knows about it."""
     deadline = time.monotonic() + 60
     while True:
         try:

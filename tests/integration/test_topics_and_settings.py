@@ -64,8 +64,8 @@ def offset_of(wire, topic, timestamp):
 class Administrator(threading.Thread):
     """Creates and deletes topics as fast as it can, until the broker is gone.
 
-    `known` says of each topic whether it must be there; None is one that was being created or deleted when the
-    connection broke, which may be there or not.
+    `known` says for each topic whether it must exist; None is one that was being created or deleted when the connection
+    broke, which may exist or not.
     """
 
     def __init__(self, broker, name, seed, done):

@@ -1,7 +1,7 @@
-"""Transactions told to Apache Kafka and to Barnabas: the same answers, and the same records in __transaction_state.
+"""Transactions played to Apache Kafka and to Barnabas: the same answers, and the same records in __transaction_state.
 
-Kafka's own tools read them. A story is told by producers that come again while Kafka is busy with the end of the last
-transaction (CONCURRENT_TRANSACTIONS), as clients do.
+Kafka's own tools read them. A story's producers retry while Kafka is busy with the end of the last transaction
+(CONCURRENT_TRANSACTIONS), as clients do.
 """
 
 import json

@@ -88,7 +88,7 @@ def test_clickstream(broker, example):
     assert missing["barnabas.reason"] == b"the field page is missing or null, and the schema says NOT NULL"
 
 
-def test_copy_goes_on_where_it_was(broker, example):
+def test_copy_continues_where_it_was(broker, example):
     topics = Topics(broker.bootstrap)
     topics.create(orders=2)
     headers = [("trace", b"1"), ("trace", b"2")]

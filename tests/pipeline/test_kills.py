@@ -99,7 +99,7 @@ def check_stateful(kills: Kills) -> None:
     assert not staged, "staged files were left behind"
 
 
-def test_a_transaction_a_task(broker, tmp_path):
+def test_one_transaction_per_task(broker, tmp_path):
     points = (*TASK_POINTS, *TASK_BATCH_POINTS) if ALL else ("task-committed",)
     kills = Kills(broker, tmp_path, STATELESS, batches=len(points) + 2, partitions=2)
     for point in points:
@@ -118,7 +118,7 @@ def test_a_transaction_a_task(broker, tmp_path):
     if ALL
     else [[("batch-offsets-sent", "jvm"), ("batch-committed", "self")]],
 )
-def test_a_transaction_a_batch(broker, tmp_path, victims):
+def test_one_transaction_per_batch(broker, tmp_path, victims):
     kills = Kills(broker, tmp_path, STATEFUL, batches=len(victims) + 2, partitions=1)
     for victim in victims:
         status, said = kills.run(victim)

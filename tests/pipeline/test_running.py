@@ -182,7 +182,7 @@ def test_a_mistake_that_only_spark_can_see_is_a_sentence(broker, go, tmp_path, c
 
 
 @pytest.mark.spark
-def test_a_slip_in_a_sinks_expression_is_a_sentence(broker, go, capfd):
+def test_a_mistake_in_a_sinks_expression_is_a_sentence(broker, go, capfd):
     Topics(broker.bootstrap).create(numbers=1, out=1)
     said = failure(go, BAD.replace("topic: out}", "topic: out, key: nn}"))
     assert said.startswith("sinks.out.key: A column, variable, or function parameter with name `nn`")
@@ -268,7 +268,7 @@ def marked(lines):
 
 @pytest.mark.spark
 def test_a_function_edited_between_runs_and_a_java_that_dies(broker, spark, spark_settings, tmp_path, capfd):
-    """One process goes on through both, as a notebook does."""
+    """One process survives both, as a notebook would."""
     topics = Topics(broker.bootstrap)
     topics.create(lines=1, out=1)
     (tmp_path / "mine.py").touch()
@@ -302,7 +302,7 @@ checkpoint: checkpoint
 
 
 @pytest.mark.spark
-def test_per_task_is_refused_where_rows_lost_their_place(broker, go):
+def test_per_task_is_refused_where_rows_lost_their_position(broker, go):
     Topics(broker.bootstrap).create(numbers=1, out=1)
     text = BAD.replace("topic: out}", "topic: out, way: per-task}")
     lost = text.replace("from: numbers", "from: t") + "transforms: {t: SELECT n FROM numbers}\n"
@@ -355,7 +355,7 @@ def test_a_missing_topic_says_how_to_make_it(broker, tmp_path):
 
 
 @pytest.mark.parametrize(("submitted", "master"), [(True, None), (False, "spark://file:7077")])
-def test_what_spark_submit_was_told_goes_over_the_file(broker, tmp_path, monkeypatch, submitted, master):
+def test_the_options_of_spark_submit_override_the_file(broker, tmp_path, monkeypatch, submitted, master):
     Topics(broker.bootstrap).create(numbers=1, out=1)
     asked = []
 
@@ -438,7 +438,7 @@ checkpoint: checkpoint
 
 @pytest.mark.spark
 @pytest.mark.parametrize("library", ["java", "confluent"])
-def test_a_broker_that_wants_tls_and_a_password(spark, tmp_path, library):
+def test_a_broker_that_requires_tls_and_a_password(spark, tmp_path, library):
     with Barnabas(security="sasl_ssl", users={"alice": 'very "s3cret"'}) as broker:
         settings = broker.client_settings(library)
         topics = Topics(broker.bootstrap_servers, broker.client_settings("confluent"))

@@ -1,4 +1,4 @@
-"""What can be said of a query without Spark."""
+"""What can be found out about a query without Spark."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_views_that_a_query_reads(sql, views):
         ("SELECT a\n/* b", "the comment /* is not closed", 1),
     ],
 )
-def test_slips_are_found_with_their_line(sql, said, line):
+def test_mistakes_are_found_with_their_line(sql, said, line):
     problem = problem_of(sql)
     assert problem is not None
     assert said in problem.message

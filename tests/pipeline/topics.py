@@ -1,4 +1,4 @@
-"""Topics of a broker under test: made, filled, and read as a careful reader would read them."""
+"""Topics of a broker under test: created, filled, and read as a careful reader would read them."""
 
 from __future__ import annotations
 

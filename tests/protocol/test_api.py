@@ -43,6 +43,6 @@ def test_flexible_versions_have_the_headers_with_tags(
 
 
 def test_an_answer_to_api_versions_has_the_plain_header_in_every_version() -> None:
-    """The client does not know yet what the broker speaks. Its request shows no such care."""
+    """The client does not know yet which versions the broker speaks. Its request header is flexible nevertheless."""
     assert [response_header_version(ApiKey.API_VERSIONS, v) for v in ApiVersionsRequest.versions] == [0, 0, 0, 0, 0]
     assert [request_header_version(ApiKey.API_VERSIONS, v) for v in ApiVersionsRequest.versions] == [1, 1, 1, 2, 2]

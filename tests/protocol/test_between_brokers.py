@@ -35,12 +35,13 @@ APIS = [
     ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.ALTER_PARTITION,
     ApiKey.ALLOCATE_PRODUCER_IDS,
-    # What brokers ask each other in the same form as clients do, or did:
+    # Requests between brokers that have the same form as clients' requests have, or had:
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.WRITE_TXN_MARKERS,
     ApiKey.ADD_PARTITIONS_TO_TXN,
 ]
-# The first version that is declared here; brokers that send older ones are older than any that may stand beside ours.
+# The first version that is declared here; brokers that send older ones are older than any that may be in a cluster with
+# ours.
 OLDEST = {
     ApiKey.LEADER_AND_ISR: 2,
     ApiKey.STOP_REPLICA: 3,
@@ -113,7 +114,7 @@ def test_kafka_reads_and_writes_what_we_do(kafka: Kafka, name: str, version: int
 
 @pytest.mark.parametrize(("name", "version"), FORMS, ids=str)
 def test_we_read_and_write_what_kafka_does(kafka: Kafka, name: str, version: int) -> None:
-    """The messages are made from Kafka's schema here, so that a field that we have forgotten is in them."""
+    """The messages are generated from Kafka's schema here, so that they contain any field that we have forgotten."""
     if version > kafka.ask("versions", name)["highest"]:
         pytest.skip("newer than Apache Kafka 3.9.1")
 

@@ -175,7 +175,7 @@ class TestTaggedFields:
         data = unhex("09 03  01 02 aabb  02 08 0000000000000007  63 01 cc")
         assert decode(Tagged, 1, data) == Tagged(id=9, limit=7)
 
-    def test_of_a_later_version_are_passed_over(self) -> None:
+    def test_of_a_later_version_are_skipped(self) -> None:
         data = unhex("09 01  02 08 0000000000000007")
         assert decode(Tagged, 0, data) == Tagged(id=9)
 
@@ -220,7 +220,7 @@ class TestDecoder:
         assert journey.start == Point(x=1, y=2)
         assert buffer[position:] == b"\xee\xee"
 
-    def test_is_made_once(self) -> None:
+    def test_is_generated_once(self) -> None:
         assert decoder(Journey, 0) is decoder(Journey, 0)
 
     def test_records_are_a_view_of_the_buffer(self) -> None:
@@ -309,7 +309,8 @@ class TestMalformed:
             decode(ProduceRequest, 9, buffer(data + b"\0"))
 
     def test_a_string_is_at_most_32767_bytes_in_flexible_versions_too(self) -> None:
-        """Kafka refuses longer ones, and they would not fit the plain versions that they may be written on in."""
+        """Kafka refuses longer ones, and they would not fit into the plain versions in which they may be written
+        again."""
         rest = unhex("00 01 00 00 00")
         assert len(decode(Texts, 1, unhex("808002") + b"n" * 32767 + rest).name) == 32767
         with pytest.raises(ProtocolError, match="a string field has length"):
@@ -321,7 +322,7 @@ class TestMalformed:
 
 
 class TestCounts:
-    """A count is checked against what is left before anything is made, so a small frame costs little memory."""
+    """A count is checked against what is left before anything is allocated, so a small frame costs little memory."""
 
     @pytest.mark.parametrize(
         ("version", "count"),
@@ -335,7 +336,7 @@ class TestCounts:
         assert fails_with_little_memory(Lists, version, data.ljust(20, b"\1"))
 
     def test_larger_than_what_is_left_in_any_message(self) -> None:
-        """Twenty bytes that claim as much as they can, wherever a count or a length may stand."""
+        """Twenty bytes that claim as much as they can, wherever a count or a length may be."""
         for message, version in every_message():
             for prefix in range(16):
                 for claim in ("ffffffff0f", "7fffffff", "7fff"):
@@ -436,7 +437,7 @@ def test_a_message_has_only_so_many_elements(version):
             in_pieces(Lists, version, encode(more, version))
 
 
-def test_more_elements_than_there_may_be_are_not_even_begun():
+def test_too_many_elements_are_refused_before_they_are_decoded():
     data = encode(Lists(numbers=[], names=[""] * (MOST_ELEMENTS + 1), points=[]), 1)
     tracemalloc.start()
     try:

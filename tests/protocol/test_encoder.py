@@ -200,7 +200,7 @@ class TestEncoder:
         encoder(Route, 0)(Route(), out, [])
         assert out == b"header\xff\x00"
 
-    def test_is_made_once(self) -> None:
+    def test_is_generated_once(self) -> None:
         assert encoder(Route, 0) is encoder(Route, 0)
 
 

@@ -97,7 +97,7 @@ def test_whatever_is_damaged_is_left_to_the_decoder_or_read_alike(data, version)
 
 
 @pytest.mark.parametrize("version", list(VERSIONS))
-def test_only_what_it_is_for(version):
+def test_other_forms_are_left_to_the_decoder(version):
     several = single()
     several.topic_data *= 2
     of_a_transaction = single()
@@ -116,7 +116,7 @@ def test_only_what_it_is_for(version):
 
 
 @pytest.mark.parametrize("version", list(VERSIONS))
-def test_every_end_that_is_not_the_one(version):
+def test_every_other_end_of_the_frame(version):
     frame = encode(single(), version)
     for tags in (b"\1\0\0", b"\0\1\0", b"\0\0\1", b"\0\0", b""):
         assert read(memoryview(frame[:-3] + tags), 0, version) is None

@@ -1,9 +1,9 @@
-"""A file system that remembers what it was asked, and can show the disk as a crash might leave it.
+"""A file system that records its operations, and can show the disk as a crash might leave it.
 
-All operations happen for real, so that storage reads its own files as always. They are also recorded. From
-what was written down up to some moment follows what the disk holds for sure if the machine goes down then: a file's
-bytes as of its last fsync, and the names in a folder as of the folder's last fsync. Whether anything that came after
-those has made it is open: a `Crash` decides it.
+All operations happen for real, so that storage reads its own files as always. They are also recorded. The record up to
+some moment determines what the disk certainly holds if the machine crashes then: a file's bytes as of its last fsync,
+and the names in a folder as of the folder's last fsync. Whether anything after those has reached the disk is open: a
+`Crash` decides it.
 """
 
 import os

@@ -66,7 +66,7 @@ def flush_log(log: Log) -> None:
 
 
 def append(log: Log, *record_sets: memoryview, leader_epoch: int = 0, **options: Any) -> list[int]:
-    """Append record sets and commit them; gives the base offset of each. None may be refused."""
+    """Append record sets and commit them; returns the base offset of each. None may be refused."""
     results = _append(log, record_sets, leader_epoch=leader_epoch, now_ms=options.pop("now_ms", NOW), **options)
     for result in results:
         if not isinstance(result, AppendResult):
@@ -154,7 +154,7 @@ def values_of(records: Sequence[Record]) -> list[bytes | None]:
 
 
 class FaultyFileSystem(FileSystem):
-    """One whose writes, syncs and creations can be made to fail."""
+    """A file system whose writes, syncs and creations can be made to fail."""
 
     def __init__(self) -> None:
         self.write_error: OSError | None = None

@@ -46,7 +46,7 @@ def test_no_connection_starts_before_it_is_admitted(log: Log) -> None:
     assert append(log, first()) == [0]
 
 
-def test_once_begun_a_transaction_goes_on_by_itself(log: Log) -> None:
+def test_once_started_a_transaction_needs_no_admission(log: Log) -> None:
     try_out(log).admit(PRODUCER, 0)
     assert append(log, first(), first(1)) == [0, 1]
     assert log.admissions is not None
@@ -54,7 +54,7 @@ def test_once_begun_a_transaction_goes_on_by_itself(log: Log) -> None:
     assert append(log, first(2)) == [2]
 
 
-def test_nothing_is_let_in_behind_the_end(log: Log) -> None:
+def test_nothing_is_admitted_after_the_end(log: Log) -> None:
     admissions = try_out(log)
     admissions.admit(PRODUCER, 0)
     end(log)
@@ -91,7 +91,7 @@ def test_a_zombie_does_not_undo_what_its_successor_was_told(log: Log) -> None:
     assert append(log, first(epoch=1)) == [0]
 
 
-def test_nor_does_it_let_a_gap_pass(log: Log) -> None:
+def test_a_zombie_does_not_let_a_gap_pass(log: Log) -> None:
     admissions = try_out(log, 0, epoch=1)
     try_out(log, 0, epoch=0)
     try_out(log, 1, epoch=1)
@@ -110,7 +110,7 @@ def test_what_was_refused_comes_before_what_followed_it(log: Log) -> None:
     assert append(log, first(5), first(6)) == [0, 1]
 
 
-def test_with_an_epoch_for_each_transaction_an_unknown_producer_begins_at_zero(log: Log) -> None:
+def test_with_an_epoch_for_each_transaction_an_unknown_producer_starts_at_zero(log: Log) -> None:
     try_out(log, 3, from_zero=True).admit(PRODUCER, 0)
     assert isinstance(refusal(log, first(3)), OutOfOrderSequence)
     assert append(log, first(0)) == [0]
@@ -134,7 +134,7 @@ def test_others_than_transactions_need_no_admission(log: Log) -> None:
     ) == [1]
 
 
-def test_whoever_does_not_come_back_is_forgotten(log: Log) -> None:
+def test_a_producer_that_does_not_return_is_forgotten(log: Log) -> None:
     admissions = try_out(log, now_ms=1000)
     try_out(log, epoch=1, now_ms=1500)
     admissions.forget_expired(now_ms=1999, expiration_ms=1000)

@@ -1,8 +1,8 @@
 """What was promised is there after a crash, whenever it comes.
 
-A workload runs once, on a file system that writes down every operation. Then, for the moment after each of these
-operations and for several ways in which a crash may treat what was not synced, the disk is made as the crash would
-leave it and opened. Whatever the moment:
+A workload runs once, on a file system that records every operation. Then, for the moment after each of these operations
+and for several ways in which a crash may treat what was not synced, the disk is made as the crash would leave it and
+opened. Whatever the moment:
 
 - What a finished flush covered is there.
 - If only the process crashed, all that was appended is there.
@@ -44,7 +44,7 @@ CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100, retention_bytes=
 
 
 class NoSync(FileSystem):
-    """For the disks that are looked at only once."""
+    """For the disks that are read only once."""
 
     def fsync(self, fd: int) -> None:
         pass
@@ -59,7 +59,7 @@ def open_directory(path: str, file_system: FileSystem) -> LogDirectory:
 
 @dataclass
 class Promise:
-    """What is known of a partition: every record that was appended and not cut off, and what is safe of them."""
+    """What is known about a partition: every record that was appended and not truncated, and which of them are safe."""
 
     records: dict[int, bytes | None] = field(default_factory=dict)
     start: int = 0

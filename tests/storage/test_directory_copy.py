@@ -36,7 +36,7 @@ def test_a_copy_is_what_a_clean_stop_would_have_left(directory, tmp_path):
     assert len(log.segments) > 2
     log.increment_log_start_offset(3)
     copy_directory(directory, str(tmp_path / "copy"))
-    append(log, b"later")  # goes on as if nothing had happened
+    append(log, b"later")  # continues as if nothing had happened
     assert log.end_offset == 21
 
     copy = opened(tmp_path / "copy")

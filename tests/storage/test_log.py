@@ -51,7 +51,7 @@ def test_offsets_are_assigned_in_order(log: Log) -> None:
     assert read_header(bytes_of(log.read(3, 1000, upper_bound=4))).partition_leader_epoch == 4
 
 
-def test_one_bad_record_set_costs_the_others_nothing(log: Log) -> None:
+def test_one_bad_record_set_does_not_affect_the_others(log: Log) -> None:
     damaged = batch(b"bad")
     damaged[-1] ^= 1
     good, bad, also_good = log.append([batch(b"a"), damaged, batch(b"b")], leader_epoch=0, now_ms=NOW)
@@ -357,7 +357,7 @@ def test_records_are_deleted_up_to_the_high_watermark(log: Log) -> None:
     assert log.leader_epochs.entries == [(0, 1)]
 
 
-def test_all_segments_may_go(tmp_path: Path) -> None:
+def test_all_segments_may_be_deleted(tmp_path: Path) -> None:
     log = small_segments(tmp_path, 3)
     log.delete_segments(list(log.segments), NOW).run()
     assert (log.log_start_offset, log.end_offset, log.size) == (3, 3, 0)
@@ -377,7 +377,7 @@ def test_a_flush_moves_the_recovery_point(tmp_path: Path) -> None:
     assert log.recovery_point == 3
 
 
-def test_a_flush_says_nothing_of_what_was_cut_off_meanwhile(log: Log) -> None:
+def test_a_flush_says_nothing_about_what_was_truncated_meanwhile(log: Log) -> None:
     append(log, batch(), batch(), batch())
     flush = log.start_flush()
     log.truncate_to(1, NOW)

@@ -164,7 +164,7 @@ def test_a_damaged_checkpoint_is_ignored(directory: LogDirectory, name: str) -> 
 
 
 @pytest.mark.usefixtures("leaves_damage")
-def test_a_lost_topic_id_is_none(directory: LogDirectory) -> None:
+def test_a_lost_topic_id_counts_as_missing(directory: LogDirectory) -> None:
     directory.close()
     (Path(directory.path) / "a-0" / "partition.metadata").write_bytes(b"")
     assert reopen(directory).logs[A].topic_id is None
@@ -222,7 +222,7 @@ def test_a_deletion_that_a_stop_interrupted_is_finished(directory: LogDirectory)
     assert not os.path.exists(pending.path)
 
 
-def test_a_cut_log_is_recovered_from_the_cut(directory: LogDirectory) -> None:
+def test_a_truncated_log_is_recovered_from_there(directory: LogDirectory) -> None:
     flush_log(directory.logs[A])
     directory.start_checkpoint().write()
     directory.truncate_log(A, 1, NOW).run()

@@ -204,7 +204,7 @@ def test_a_damaged_snapshot_is_replaced_by_an_older_one(folder: Path) -> None:
     assert facts(make_log(folder, SMALL)) == before
 
 
-def test_without_snapshots_the_log_tells_all(folder: Path) -> None:
+def test_without_snapshots_the_log_is_enough(folder: Path) -> None:
     log = fill(folder)
     before = facts(log)
     close_log(log)
@@ -305,7 +305,7 @@ def test_damage_before_the_recovery_point_is_not_looked_for(folder: Path) -> Non
         read_all(recovered)
 
 
-def test_a_lost_middle_takes_the_rest_with_it(folder: Path) -> None:
+def test_what_follows_a_lost_middle_is_dropped(folder: Path) -> None:
     # The machine went down: the end of one segment never reached the disk, though the next one did.
     log = fill(folder)
     bases = [segment.base_offset for segment in log.segments]

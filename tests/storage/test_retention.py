@@ -32,7 +32,7 @@ def values_after_retention(log: Log, now_ms: int = NOW + 4 * HOUR, **settings: o
     return values_of(read_all(log))
 
 
-def test_without_limits_all_stays(log: Log) -> None:
+def test_without_limits_everything_stays(log: Log) -> None:
     assert values_after_retention(log, now_ms=10**15) == [b"0", b"1", b"2", b"3", b"4"]
 
 
@@ -43,7 +43,7 @@ def test_by_time(log: Log) -> None:
         log.read(1, 100, upper_bound=5)
 
 
-def test_a_log_that_is_old_altogether_goes_on_empty(log: Log) -> None:
+def test_a_log_that_expires_completely_continues_empty(log: Log) -> None:
     assert values_after_retention(log, now_ms=NOW + 100 * HOUR, retention_ms=HOUR) == []
     assert (log.log_start_offset, log.end_offset, len(log.segments)) == (5, 5, 1)
     assert values_after_retention(log, now_ms=NOW + 100 * HOUR, retention_ms=HOUR) == []

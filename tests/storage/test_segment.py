@@ -96,8 +96,8 @@ def test_truncation(segment: Segment, offset: int) -> None:
     assert read_header(os.pread(segment.handle.fd, found.size, found.position)).base_offset == 140
 
 
-def test_reading_goes_on_where_one_file_may_be_open_at_a_time(segment: Segment) -> None:
-    """Whatever opens a file may close another: one that is being read stays open all the same."""
+def test_reading_works_with_one_open_file_at_a_time(segment: Segment) -> None:
+    """Whatever opens a file may close another: one that is being read stays open nevertheless."""
     for offset in range(140, 540, 2):  # more than one look at the file sees
         add(segment, offset)
     segment.become_inactive()

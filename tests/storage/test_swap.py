@@ -55,7 +55,7 @@ def test_from_cleaned_to_swap_to_its_name(log: Log) -> None:
     assert values_of(read_all(log)) == [b"1", b"2"]
 
 
-def test_a_log_that_is_cut_cancels_it(log: Log) -> None:
+def test_truncating_the_log_cancels_it(log: Log) -> None:
     swap = log.start_swap(0, sizes(log), list(log.segments)[:2])
     log.truncate_to(1, NOW).run()
     assert swap.cancelled
@@ -63,7 +63,7 @@ def test_a_log_that_is_cut_cancels_it(log: Log) -> None:
     assert values_of(read_all(log)) == [b"0"]
 
 
-def test_a_log_that_loses_segments_cancels_it(log: Log) -> None:
+def test_deleting_segments_cancels_it(log: Log) -> None:
     swap = log.start_swap(0, sizes(log), list(log.segments)[:2])
     log.delete_segments([log.segments.first], NOW).run()
     assert swap.cancelled
@@ -71,7 +71,7 @@ def test_a_log_that_loses_segments_cancels_it(log: Log) -> None:
     assert values_of(read_all(log)) == [b"1", b"2"]
 
 
-def test_a_log_may_be_cut_before_the_new_segment_has_its_name(log: Log) -> None:
+def test_the_log_may_be_truncated_before_the_new_segment_has_its_name(log: Log) -> None:
     swap = log.start_swap(0, sizes(log), list(log.segments)[:2])
     swap.sync()
     log.replace_segments(swap).run()

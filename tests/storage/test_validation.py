@@ -45,7 +45,7 @@ def test_a_batch_that_is_cut_short(log: Log) -> None:
     assert isinstance(refusal(log, batch()[:-1]), NotOneBatch)
 
 
-def test_nothing_at_all(log: Log) -> None:
+def test_an_empty_record_set(log: Log) -> None:
     assert isinstance(refusal(log, memoryview(bytearray())), NotOneBatch)
 
 
@@ -75,7 +75,7 @@ def test_an_old_format(log: Log) -> None:
 
 
 @pytest.mark.parametrize(("count", "last_offset_delta"), [(3, 1), (1, 1), (2, 2), (0, -1), (-1, -2)])
-def test_a_count_that_lies(log: Log, count: int, last_offset_delta: int) -> None:
+def test_a_wrong_record_count(log: Log, count: int, last_offset_delta: int) -> None:
     lying = batch(b"a", b"b")
     struct.pack_into(">i", lying, 57, count)
     struct.pack_into(">i", lying, 23, last_offset_delta)

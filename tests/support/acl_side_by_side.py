@@ -86,7 +86,7 @@ class GuardedSide(AdminSide):
         for start in range(0, len(rules), 200):
             answer = self.ask(ApiKey.CREATE_ACLS, create_acls(*rules[start : start + 200]), 3)
             assert not [result for result in answer.results if result.error_code], answer
-        # Apache Kafka answers before its rules hold. There is no other sign that they do.
+        # Apache Kafka answers before its rules are effective. There is no other sign that they are.
         while sum(len(r.acls) for r in self.ask(ApiKey.DESCRIBE_ACLS, describe_acls(Rule()), 3).resources) < len(
             set(rules)
         ):

@@ -1,4 +1,4 @@
-"""Apache Kafka and Barnabas side by side, with the same topics, for an administrator to ask.
+"""Apache Kafka and Barnabas side by side, with the same topics, for requests of administrators.
 
 The topics are `one`, `three` (partitions), `compacted`, and `configured`, which has a setting of its own.
 """
@@ -32,7 +32,7 @@ TIERED = ("log.local.retention.ms", "log.local.retention.bytes")
 
 
 class AdminSide(Side):
-    """Answers to administrators name more that is up to each broker."""
+    """Answers to administrators contain more fields that are up to each broker."""
 
     def comparable(self, value: Any) -> Any:
         if isinstance(value, Struct):

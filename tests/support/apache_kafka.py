@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1, from Maven Central: the reference that tests and benchmarks hold Barnabas against.
+"""Apache Kafka 4.3.1, from Maven Central: the reference with which tests and benchmarks compare Barnabas.
 
 It needs Java 17 or later, and Maven for the first time only: the jars go to `~/.cache/barnabas` (or `BARNABAS_CACHE`),
 and so does what makes it start faster.

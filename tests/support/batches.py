@@ -1,4 +1,4 @@
-"""Batches from the time at which brokers with a manual clock begin: to them, those of today lie in the future."""
+"""Batches from the time at which brokers with a manual clock start: for them, today's batches are in the future."""
 
 from functools import partial
 

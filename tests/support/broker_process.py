@@ -14,7 +14,7 @@ from tests.support.ports import HeldPort
 
 
 class BrokerProcess:
-    """`barnabas serve`, ready when it is entered. Its log is kept, to be looked at or printed when a test fails."""
+    """`barnabas serve`, ready when it is entered. Its log is kept, to be inspected or printed when a test fails."""
 
     def __init__(
         self, data: Path | str, *arguments: str, port: int = 0, settings: dict[str, str] | None = None

@@ -1,4 +1,4 @@
-"""Certificates for tests: one authority a process, and what it has issued, as files and as settings."""
+"""Certificates for tests: one authority per process, and what it has issued, as files and as settings."""
 
 from __future__ import annotations
 

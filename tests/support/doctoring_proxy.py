@@ -1,4 +1,4 @@
-"""A proxy between a client and a broker that breaks one rule of the protocol: to see that somebody notices.
+"""A proxy between a client and a broker that breaks one rule of the protocol, to see whether that is noticed.
 
 It knows frames, and which answer belongs to which request; a `Doctor` changes what passes. The broker has to advertise
 the proxy's address, so that every connection comes this way.

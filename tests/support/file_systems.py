@@ -39,7 +39,7 @@ class WatchedFileSystem(FileSystem):
 
 
 class HeldFileSystem(FileSystem):
-    """Within `held`, syncs wait until they are released. They happen on worker threads, while the loop goes on."""
+    """Within `held`, syncs wait until they are released. They happen on worker threads, while the loop continues."""
 
     def __init__(self) -> None:
         self.error: OSError | None = None

@@ -9,7 +9,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tests.support.kafka_python import wait_for_topic
 
-HEARTBEAT_MS = 100  # how soon a member hears of a rebalance
+HEARTBEAT_MS = 100  # how soon a member learns about a rebalance
 
 
 class Members:

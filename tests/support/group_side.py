@@ -70,7 +70,7 @@ class GroupSide(Side):
         return self.joined(who)
 
     def enter(self, who, **fields):
-        """Join and, if an id is to come first, join with that; the answer may be a while in coming."""
+        """Join and, if an id comes first, join with that; the answer may take a while."""
         if self.version(ApiKey.JOIN_GROUP) >= 4 and "group_instance_id" not in fields and who not in self.ids:
             self.join(who, **fields)
         self.send_join(who, **fields)
@@ -98,12 +98,12 @@ class GroupSide(Side):
         return self.of(ApiKey.LEAVE_GROUP, groups.leave_group(version, self.group, *identities))
 
     def rebalancing(self, who, generation, **fields):
-        """Wait until a member would hear that it has to join again."""
+        """Wait until a member would learn that it has to join again."""
         while self.heartbeat(who, generation, **fields).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
             pause()
 
     def known(self, group):
-        """Wait until a group is there: Apache Kafka answers its first member before it has written that down."""
+        """Wait until a group is there: Apache Kafka answers its first member before it has stored the group."""
         while (
             self.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]), 0).groups[0].group_state == "Dead"
         ):
@@ -112,7 +112,7 @@ class GroupSide(Side):
     # --- whole groups ---
 
     def stable(self, *names, **fields):
-        """A stable group of these members, who have come one after the other; its generation is their number."""
+        """A stable group of these members, who have joined one after another; its generation is their number."""
         for generation, name in enumerate(names, start=1):
             self.enter(name, **fields)
             before = names[: generation - 1]
@@ -139,7 +139,8 @@ class GroupSide(Side):
         return answer
 
     def assignable(self, name="t"):
-        """A topic that the coordinator knows. Apache Kafka's hears of a new one a little later than its other parts."""
+        """A topic that the coordinator knows. Apache Kafka's coordinator learns about a new topic a little later than
+        its other parts."""
         if self.has_topic(name):
             return self.topic(name)
         topic = self.topic(name)

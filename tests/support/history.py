@@ -1,8 +1,8 @@
 """What clients of a cluster did and saw, and a checker of it in the manner of Jepsen's for Kafka.
 
-Each client notes what it is about to do, and what came of it, as events with a common clock. A value is sent once in
-its life, so that what is found in a log twice was doubled by the way, not by the client. `check` holds all of it
-against the logs as they are in the end and names what cannot be:
+Each client records what it is about to do, and the outcome, as events with a common clock. A value is sent only once,
+so that a value that is in a log twice was duplicated on the way, not by the client. `check` compares all of it with the
+logs as they are in the end and names what is impossible:
 
     problems = check(events, everything, committed)      both: {partition: {offset: value}}
 
@@ -32,7 +32,7 @@ class What(Enum):
     COMMIT = "commit"  # transaction: from here on it may be committed
     COMMITTED = "committed"  # transaction
     ABORTED = "aborted"  # transaction
-    ASSIGNED = "assigned"  # a member of a group begins anew, at what the group has committed
+    ASSIGNED = "assigned"  # a member of a group starts again, at what the group has committed
     READ = "read"  # partition, offset, value
     OFFSET_COMMITTED = "offset committed"  # partition, offset
 
@@ -53,8 +53,8 @@ class Problem(Enum):
     TORN = "torn transaction"  # some of it is there, and some is not
     OFFSETS = "inconsistent offsets"  # two answers put different values at one offset, or a value at two
     POLL = "non-monotonic poll"  # a consumer went back
-    SKIPPED = "skipped"  # a consumer went on past what it should have read
-    SEND = "non-monotonic send"  # a producer's records lie in another order than it sent them in
+    SKIPPED = "skipped"  # a consumer moved past what it should have read
+    SEND = "non-monotonic send"  # a producer's records are in another order than it sent them in
     WENT_BACK = "committed offset went back"
     UNREAD = "not read by the group"  # although its members have read to the end
 

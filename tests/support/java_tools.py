@@ -1,4 +1,4 @@
-"""Kafka's command-line tools, one after the other, in one JVM: a JVM of its own costs a tool more than its work does.
+"""Kafka's command-line tools, one after another, in one JVM: starting a JVM costs a tool more than its work does.
 
 `tests/java/Tools.java` is the other end. `apache_kafka.run_tool` has one such JVM in each process that runs tests.
 """

@@ -1,8 +1,8 @@
-"""For what nobody announces."""
+"""For changes that nothing announces."""
 
 import time
 
 
 def pause() -> None:
-    """Between one question and the next: it leaves the core to whoever is waited for."""
+    """The pause between two polls: it leaves the core to the process that is waited for."""
     time.sleep(0.005)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 
-# Below the range from which systems assign ports (Linux: from 32768). A client may go on knocking for a while
+# Below the range from which systems assign ports (Linux: from 32768). A client may keep trying to connect for a while
 # where its broker was; it must not find there what another test has just opened, such as a socket of Spark's.
 NUMBERS = range(20_000, 32_000)
 

@@ -1,4 +1,4 @@
-"""python -m tests.support.preparation: make ready what the tests need of Java.
+"""python -m tests.support.preparation: prepare what the tests need for Java.
 
 A run of all tests begins with it, while its workers still collect their tests. CI does it sooner, while it compiles.
 

@@ -59,7 +59,7 @@ def term_of(broker: Broker) -> Term:
 
 
 async def create_topic(broker: Broker, name: str = "t", partitions: int = 1, **configs: object) -> bytes:
-    """Create a topic, its settings with underscores for dots, and give its id."""
+    """Create a topic, its settings with underscores for dots, and return its id."""
     settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
     (result,) = await term_of(broker).create_topics([NewTopic(name, partitions, configs=settings)])
     if result.error_code:

@@ -1,4 +1,4 @@
-"""A broker that answers what a test tells it to, on its own thread: for what real brokers rarely do."""
+"""A broker that answers as a test tells it to, on its own thread: for behaviour that real brokers rarely show."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """python -m tests.support.second_look: run the tests again, alone, that failed in the run before.
 
-Tests in tests/integration drive other people's clients and processes by the dozen on two cores, and now and then one
-of those stalls. CI looks at such a failure a second time before it gives up, and names the test: it is still a bug, in
-the test, in the client or in the broker. Any other failure is final: of our own code alone, of what has become of
-records through kills, or of many tests.
+Tests in tests/integration drive other people's clients and processes by the dozen on two cores, and now and then one of
+those stalls. CI reruns such a test before it gives up, and names it: it is still a bug, in the test, in the client or
+in the broker. Any other failure is final: a failure of our own code alone, of a test that checks records after kills,
+or of many tests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The same history in the eyes of the simulation's checker, so that both checkers watch over both kinds of runs.
+"""The same history, checked by the simulation's checker, so that both checkers cover both kinds of runs.
 
 Clients of real processes know less than simulated ones (no positions, no epochs, not where a group's offset was when
-they began), and `tests/support/history.py` looks at more (logs with aborted records, what a group left out). Each
-catches mistakes of the other.
+they began), and `tests/support/history.py` checks more (logs with aborted records, what a group left out). Each catches
+mistakes of the other.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Side:
         self._wire.close()
 
     def ask(self, key: ApiKey, message: Message, version: int) -> Any:
-        """The answer, or CLOSED; the next question then goes over a new connection."""
+        """The answer, or CLOSED; the next request then goes over a new connection."""
         self._wire.send(request_frame(key, message, version))
         body = self._wire.receive()
         if body is None:
@@ -56,7 +56,7 @@ class Side:
         self._wire.send(request_frame(key, message, version))
 
     def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
-        """Create a topic that is not there yet."""
+        """Create a topic that does not exist yet."""
         if name in self._ids:
             return
         topic = new_topic(name, partitions, configs=list((configs or {}).items()))

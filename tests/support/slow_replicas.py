@@ -1,4 +1,4 @@
-"""A follower that takes its time: what is appended is written, and committed when a test says so, or never."""
+"""A slow follower: what is appended is written, and committed when a test says so, or never."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ELSEWHERE: Final = 99  # the id of the follower
 
 
 class SlowReplicas:
-    """Partitions that this broker leads; `commit` and `lose` let those go on who wait."""
+    """Partitions that this broker leads; `commit` and `lose` release those who wait."""
 
     def __init__(self, *partitions):
         for partition in partitions:

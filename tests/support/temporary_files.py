@@ -4,7 +4,8 @@ Brokers, Apache Kafka and ZooKeeper sync their files all the time. On a disk tha
 of a test and half of its duration, and a disk that is busy makes others miss their deadlines.
 
 Everything that asks for a temporary folder gets one there, also in processes that tests start (TMPDIR). It is removed
-at the end of the run. After a failure it stays until the next run of the same checkout. Whoever sets TMPDIR decides.
+at the end of the run. After a failure it stays until the next run of the same checkout. A TMPDIR that is set takes
+precedence.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def test_records_in_another_order_than_they_were_sent_in(story: Story, who: str,
 
 
 def test_the_first_records_of_an_idempotent_producer_are_overtaken(story: Story) -> None:
-    """They were still on their way to a former leader when the new one heard of the producer for the first time."""
+    """They were still on their way to a former leader when the new one saw the producer for the first time."""
     story.send("a")
     story.send("b")
     story.send("c", 0)

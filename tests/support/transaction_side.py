@@ -80,7 +80,7 @@ class TransactionSide(GroupSide):
         return answer
 
     def ready(self, *arguments, **fields):
-        """As init, but until nothing is in the way any more."""
+        """Like init, but repeated until nothing is in the way any more."""
         return self.until(lambda: self.init(*arguments, **fields))
 
     def until(self, ask):
@@ -91,7 +91,7 @@ class TransactionSide(GroupSide):
         return answer
 
     def who(self, **other):
-        """The story's producer, or somebody else in part."""
+        """The story's producer, with some fields replaced."""
         return {"transactional_id": self.id, "producer_id": self.producer_id, "producer_epoch": self.epoch, **other}
 
     def add(self, *partitions, topic=None, verify_only=False, **other):
@@ -108,7 +108,7 @@ class TransactionSide(GroupSide):
             self.add(*partitions)
 
     def produce(self, *values, partition=0, sequence=None, transactional=True, timestamp=None, **other):
-        """One batch. Sequences go on by themselves, unless one is given."""
+        """One batch. Sequences continue by themselves, unless one is given."""
         who = self.who(**other)
         key = who["producer_id"], who["producer_epoch"], partition
         first = self._sequences.get(key, 0) if sequence is None else sequence
@@ -127,7 +127,7 @@ class TransactionSide(GroupSide):
         return answer
 
     def end(self, commit=COMMIT, **other):
-        """End the transaction. The newest client goes on with the epoch that it is given."""
+        """End the transaction. The newest client continues with the epoch that it gets."""
         answer = self.of(ApiKey.END_TXN, transactions.end_txn(**self.who(**other), commit=commit))
         if self.is_newest and not answer.error_code:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch

@@ -31,9 +31,9 @@ def _filled(probe: Probe, batches: int = 3, size: int = 100) -> str:
 
 
 def _timed(probe: Probe, *arguments: Any, **fields: Any) -> tuple[Any, float]:
-    begun = time.monotonic()
+    started = time.monotonic()
     found = probe.fetch(*arguments, **fields)
-    return found, time.monotonic() - begun
+    return found, time.monotonic() - started
 
 
 @room.check("from-an-offset", MESSAGES, "Fetch", "Produce")
@@ -123,9 +123,9 @@ def woken_by_data(probe: Probe) -> None:
     name = probe.reference(topic, version >= 13)
     wire.send(ApiKey.FETCH, data.fetch((name, 0, 0), max_wait_ms=int(LATE * 2500)), version)
     probe.append(topic, b"something")
-    begun = time.monotonic()
+    started = time.monotonic()
     found = probe.only(wire.answer().responses, "partitions")
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     probe.expect("the values", read_values(found.records), [b"something"])
     probe.require(seconds < LATE, "a response at once", f"after {seconds:.1f} s" if seconds >= LATE else "at once")
 
@@ -221,9 +221,9 @@ def one_error_of_several(probe: Probe) -> None:
     version = probe.version(ApiKey.FETCH)
     name = probe.reference(topic, version >= 13)
     request = data.fetch((name, 0, 0), (name, 1, 99), max_wait_ms=int(LATE * 2000))
-    begun = time.monotonic()
+    started = time.monotonic()
     answer = probe.ask(ApiKey.FETCH, request, version, node=probe.leader(topic))
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     codes = {each.partition_index: each.error_code for part in answer.responses for each in part.partitions}
     probe.expect("the error codes", codes, {0: 0, 1: ErrorCode.OFFSET_OUT_OF_RANGE.value})
     probe.require(seconds < LATE, "a response at once", f"after {seconds:.1f} s" if seconds >= LATE else "at once")

@@ -1,8 +1,9 @@
 """The authentication of one connection: what the client may send at which stage.
 
-    HANDSHAKE      ApiVersions or SaslHandshake AUTHENTICATE   SaslAuthenticate, as often as the mechanism needs; after
-    a SaslHandshake of version 0, bare messages COMPLETE       everything else. With `connections.max.reauth.ms`, also
-    SaslHandshake, which starts again FAILED         nothing: the client is told after a while, and disconnected
+    HANDSHAKE      ApiVersions or SaslHandshake
+    AUTHENTICATE   SaslAuthenticate, as often as the mechanism needs; after a SaslHandshake of version 0, bare messages
+    COMPLETE       everything else. With `connections.max.reauth.ms`, also SaslHandshake, which starts again
+    FAILED         nothing: the client is told after a while, and disconnected
 
 Until it is complete, a connection's frames come here instead of to the dispatcher. Afterwards nothing is checked any
 more, unless the session expires.

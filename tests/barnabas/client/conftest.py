@@ -20,7 +20,7 @@ class Time:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """No test waits for a pause between two attempts, nor for anything to be given up."""
+    """No test waits for a pause between two attempts, or for a timeout."""
     clock = Time()
     for module in (client, fetcher, member, producer):
         monkeypatch.setattr(module, "time", clock)

@@ -1,4 +1,4 @@
-"""The cluster behind a bootstrap list: finding brokers, and waiting for what passes by itself."""
+"""The cluster behind a bootstrap list: finding brokers, and waiting for temporary errors to pass."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def nobody():
 
 
 def coordinator_found(broker, *errors):
-    """Answers FindCoordinator with these errors, one after the other, then with the broker itself."""
+    """Answers FindCoordinator with these errors, one after another, then with the broker itself."""
     remaining = list(errors)
 
     def answer(request):

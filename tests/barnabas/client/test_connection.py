@@ -134,7 +134,7 @@ def test_a_peer_that_does_not_speak_the_protocol(raw_broker, answer):
     "answer",
     [
         b"\x00\x00\x00\x0c" + b"\x00\x00\x00\x01" + b"\x00\x00" + b"\x7f\xff\xff\xff" + b"xx",  # too many keys
-        framed(b"\x00\x00\x00\x07" + encode(ApiVersionsResponse(api_keys=[]), 4)),  # the answer to another question
+        framed(b"\x00\x00\x00\x07" + encode(ApiVersionsResponse(api_keys=[]), 4)),  # the answer to another request
     ],
 )
 def test_an_answer_that_makes_no_sense(raw_broker, answer):

@@ -64,21 +64,21 @@ def test_one_that_appears_is_waited_for():
 
 
 def test_a_broker_that_does_not_create_topics(clock):
-    begun = clock.now
+    started = clock.now
     with pytest.raises(BrokerError, match=r"create topics on first use \(auto\.create\.topics\.enable=false\)"):
         created(Creating(allowed="false"), "new")
-    assert clock.now == begun
+    assert clock.now == started
 
 
 def test_a_broker_that_would_refuse_to_create_it(clock):
-    begun = clock.now
+    started = clock.now
     with pytest.raises(BrokerError, match=r"topic 'new' cannot be created: too few \(INVALID_REPLICATION_FACTOR\)"):
         created(Creating(error=ErrorCode.INVALID_REPLICATION_FACTOR), "new")
-    assert clock.now == begun
+    assert clock.now == started
 
 
 def test_one_that_somebody_else_is_creating_is_waited_for(clock):
-    begun = clock.now
+    started = clock.now
     with pytest.raises(BrokerError, match="the broker did not create it"):
         created(Creating(error=ErrorCode.TOPIC_ALREADY_EXISTS), "new")
-    assert clock.now - begun > 20
+    assert clock.now - started > 20

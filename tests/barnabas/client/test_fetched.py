@@ -47,7 +47,7 @@ def test_every_codec(codec):
 
 
 def test_records_before_the_position_are_left_out():
-    """A broker returns whole batches, also to a client that asks for an offset in the middle of one."""
+    """A broker returns whole batches, even to a client that asks for an offset in the middle of one."""
     assert read(batch(0, b"a", b"b", b"c"), position=2) == ([b"c"], 3)
 
 

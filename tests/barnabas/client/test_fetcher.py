@@ -1,4 +1,4 @@
-"""Reading on, whatever happens to offsets, leaders and connections meanwhile."""
+"""Reading continues, whatever happens to offsets, leaders and connections meanwhile."""
 
 import threading
 
@@ -152,10 +152,10 @@ def test_a_broker_that_does_not_answer_is_given_up(fetcher_of, clock):
 def test_a_leader_that_hangs_up_every_time_is_given_up(fetcher_of, clock):
     """Everything but the fetch connection works."""
     fetcher, _ = fetcher_of(Topic(*[None] * 100_000))
-    begun = clock.now
+    started = clock.now
     with pytest.raises(ConnectionLost):
         read_to(6, fetcher)
-    assert 20 < clock.now - begun < 21
+    assert 20 < clock.now - started < 21
 
 
 def test_a_leader_that_cannot_be_reached_is_given_up(clock):
@@ -172,10 +172,10 @@ def test_a_leader_that_cannot_be_reached_is_given_up(clock):
 
         broker.answers[ApiKey.METADATA] = answer
         fetcher = Fetcher(client, {PARTITION: 0}, isolation=READ_UNCOMMITTED, warn=print)
-        begun = clock.now
+        started = clock.now
         with pytest.raises(Unreachable, match=f"cannot connect to {nowhere}"):
             read_to(6, fetcher)
-        assert 20 < clock.now - begun < 21
+        assert 20 < clock.now - started < 21
 
 
 def test_a_temporary_failure_does_not_count_towards_the_next(fetcher_of, clock):

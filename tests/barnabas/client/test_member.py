@@ -27,7 +27,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Coordinating(ScriptedBroker):
-    """Coordinates a group in which the member leads. `errors` says what each API answers first, one after the other."""
+    """Coordinates a group in which the member leads. `errors` says what each API answers first, one after another."""
 
     def __init__(self, **errors):
         super().__init__(

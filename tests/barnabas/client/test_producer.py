@@ -20,7 +20,7 @@ PRODUCER_ID = 42
 
 
 class Log:
-    """Takes Produce requests as a broker would: it drops repeated batches and refuses those out of order.
+    """Accepts Produce requests as a broker would: it drops repeated batches and refuses those out of order.
 
     `outcomes` says, request by request, what goes wrong: an error instead of appending, "lost" to hang up before and
     "unheard" to hang up after.
@@ -81,7 +81,7 @@ def produce():
 
 
 def init_producer_id():
-    """The first time that a broker is asked for an id, it has to find out which ids it may give."""
+    """The first time that a broker is asked for an id, it has to find out which ids it may allocate."""
     errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 
     def answer(request):

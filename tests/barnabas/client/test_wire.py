@@ -1,4 +1,4 @@
-"""Frames over a socket, and what may arrive instead of one."""
+"""Frames over a socket, and what may arrive instead of a frame."""
 
 import socket
 

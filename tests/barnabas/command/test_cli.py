@@ -1,4 +1,4 @@
-"""The command's front door: what it says to somebody who has not read anything yet."""
+"""The command's first impression: what it says to somebody who has not read anything yet."""
 
 from importlib.metadata import entry_points, version
 

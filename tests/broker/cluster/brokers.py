@@ -46,7 +46,7 @@ class Settings:
 
 @dataclass
 class Replica:
-    """What a broker was told of a partition."""
+    """What a broker was told about a partition."""
 
     topic_id: bytes
     leader: int
@@ -58,7 +58,7 @@ class Replica:
 
 @dataclass
 class ScriptedBroker:
-    """What serves a broker's orders: follows them as a broker must, and notes them."""
+    """Serves a broker's orders: follows them as a broker must, and records them."""
 
     broker_id: int
     reachable: bool = True
@@ -156,7 +156,7 @@ class ScriptedChannel:
 
 
 class Member:
-    """A broker of the cluster, over as many lives as a test gives it."""
+    """A broker of the cluster, through as many restarts as a test wants."""
 
     def __init__(self, brokers: Brokers, broker_id: int, rack: str | None = None) -> None:
         self.brokers = brokers
@@ -242,7 +242,7 @@ class Member:
         await session.close()
 
     async def restart(self, after_crash: bool = False) -> None:
-        """A new process of the same broker, which knows nothing any more."""
+        """A new process of the same broker, which knows nothing of before."""
         self.brokers.scripted[self.broker_id] = ScriptedBroker(self.broker_id)
         self.after_crash = after_crash
         self.election = Election(self.broker_id, self.brokers.clock, self._make_term)
@@ -303,7 +303,7 @@ class Brokers:
         return found
 
     def agreed(self, topic: str = "t", index: int = 0) -> None:
-        """Everybody who has the partition, and everybody else, was told what the tree says."""
+        """Every broker, with and without a replica of the partition, was told what the tree says."""
         image = self.partition(topic, index)
         for broker_id in self.term.cluster.brokers:
             scripted = self.scripted[broker_id]

@@ -22,7 +22,7 @@ from tests.broker.cluster.brokers import Brokers
 
 
 class FaultySession(Session):
-    """Hears nothing as long as it is deaf, and loses answers to changes that happened, or that did not."""
+    """Sees no changes as long as it is deaf, and loses answers to changes that happened, or that did not."""
 
     deaf = False
     lose_answer_to = ""
@@ -179,7 +179,7 @@ async def test_one_that_stops_before_its_term_begins_stops(brokers: Brokers, mon
 
 
 async def test_a_deposed_controller_cannot_write(brokers: Brokers) -> None:
-    """KAFKA-6082: it has not heard yet that it was deposed."""
+    """KAFKA-6082: it does not know yet that it was deposed."""
     await brokers.term.create_topics([NewTopic("t", assignments=[(0, (2, 3))])])
     former = term_of(brokers, 1)
     brokers.members[1].session.deaf = True
@@ -194,7 +194,7 @@ async def test_a_deposed_controller_cannot_write(brokers: Brokers) -> None:
         await former._writes.write([Create("/brokers/topics/x", znodes.write_topic(b"x" * 16, [partition]))])
     assert not former.is_active
     assert [(path, node) for path, node in brokers.tree.tree.nodes()] == before
-    # Whatever it is asked for now, it says who it is not.
+    # Whatever it is asked for now, it answers that it is not the controller.
     (created,) = await former.create_topics([NewTopic("u")])
     (deleted,) = await former.delete_topics([TopicReference("t")])
     (elected,) = await former.elect_leaders(ElectionType.UNCLEAN, [("t", 0)])
@@ -205,7 +205,8 @@ async def test_a_deposed_controller_cannot_write(brokers: Brokers) -> None:
 
 
 async def test_an_order_of_a_deposed_controller_is_refused_and_ends_its_term(brokers: Brokers) -> None:
-    """KAFKA-4229: two believe; brokers listen to the newer one, and the older one finds out."""
+    """KAFKA-4229: two brokers believe that they are the controller; the others obey the newer one, and the older one
+    finds out."""
     former = term_of(brokers, 1)
     brokers.members[1].session.deaf = True
     await brokers.members[3].session.multi([Delete(znodes.CONTROLLER)])
@@ -290,7 +291,7 @@ async def test_an_election_whose_answer_was_lost(happened: bool) -> None:
 
 
 async def test_a_broker_whose_term_cannot_start_resigns(brokers: Brokers) -> None:
-    """KAFKA-13407: an elected controller that never begins keeps the others from being elected."""
+    """KAFKA-13407: an elected controller that never starts its term keeps the others from being elected."""
 
     async def fail(*arguments: object) -> Term:
         raise LookupError("this broker cannot")

@@ -1,4 +1,4 @@
-"""Registration: one node a broker and session, whatever happened to the last one."""
+"""Registration: one node per broker and session, whatever happened to the last one."""
 
 import asyncio
 from collections.abc import Sequence

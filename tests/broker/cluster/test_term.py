@@ -193,7 +193,7 @@ async def test_a_quick_restart_is_a_death_and_a_return(brokers: Brokers) -> None
     await create(brokers, replicas=(2, 3))
     await create(brokers, "alone", replicas=(2,))
     before = brokers.term.cluster.brokers[2].epoch
-    brokers.members[1].session.cut_off()  # the controller hears of both at once
+    brokers.members[1].session.cut_off()  # the controller learns about both at once
     await brokers.members[2].crash()
     await brokers.members[2].restart()
     brokers.members[1].session.restore()
@@ -203,7 +203,7 @@ async def test_a_quick_restart_is_a_death_and_a_return(brokers: Brokers) -> None
     assert led(brokers, "alone") == (2, 1, (2,))
     brokers.agreed()
     brokers.agreed("alone")
-    # It was told nothing that was meant for its former life.
+    # It was told nothing that was meant for its former registration.
     assert {message.broker_epoch for _, message in brokers.scripted[2].orders} == {
         brokers.members[2].membership.broker_epoch
     }
@@ -272,7 +272,7 @@ async def test_a_change_of_the_isr_updates_metadata_without_an_order(brokers: Br
     brokers.agreed()
 
 
-async def test_an_isr_asked_for_by_a_broker_that_does_not_lead(brokers: Brokers) -> None:
+async def test_an_isr_asked_for_with_a_stale_broker_epoch(brokers: Brokers) -> None:
     await create(brokers)
     wanted = WantedIsr(brokers.term.cluster.topics["t"].topic_id, 0, 0, 0, [(1, -1)])
     code, _ = await brokers.term.alter_partitions(1, brokers.members[1].membership.broker_epoch - 1, [wanted])
@@ -320,7 +320,7 @@ async def test_a_controlled_shutdown_moves_leaders(brokers: Brokers) -> None:
     _, (result,) = await brokers.term.alter_partitions(3, leader.epoch, [wanted])
     assert result.error_code is ErrorCode.INELIGIBLE_REPLICA
 
-    # Its next life may.
+    # After its restart, it may.
     await brokers.members[2].stop()
     await brokers.settle()
     await brokers.members[2].restart()

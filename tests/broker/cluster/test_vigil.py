@@ -1,4 +1,4 @@
-"""The vigil: who refuses connections after having been there is suspected, and nobody else."""
+"""The vigil: a broker that refuses connections after it was reached is suspected, and no other."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ ME = 1
 
 
 class Hosts(Network):
-    """Brokers as ports: each takes connections, refuses them, or says nothing."""
+    """Brokers as ports: each accepts connections, refuses them, or does not answer."""
 
     def __init__(self) -> None:
         self.errors: dict[int, int] = {}
@@ -173,7 +173,7 @@ async def test_a_suspicion_goes_with_the_registration(scene: Scene) -> None:
     assert scene.suspects == [2]
     scene.tree.apply([Delete(znodes.broker_path(2))])
     assert scene.suspects == []
-    scene.register(2)  # its next life, whose ports are still to be opened
+    scene.register(2)  # after its restart, before its ports are open
     for _ in range(5):
         await scene.pass_time(1)
     assert scene.suspects == []

@@ -59,7 +59,7 @@ async def brokers(zookeeper):
 
 
 async def until(condition):
-    """No single event tells when something has come to be on three brokers."""
+    """No single event tells when something is true on three brokers."""
     end = asyncio.get_running_loop().time() + 60
     for _ in iter(condition, True):
         assert asyncio.get_running_loop().time() < end

@@ -1,4 +1,4 @@
-"""The broker starts within a fraction of a second, so that its configuration must not import much."""
+"""The broker starts within a fraction of a second, so its configuration must not import much."""
 
 import subprocess
 import sys

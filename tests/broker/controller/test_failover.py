@@ -1,4 +1,4 @@
-"""Who leads when brokers die, come back, or start again."""
+"""Who leads when brokers die, come back, or restart."""
 
 from collections.abc import Collection
 

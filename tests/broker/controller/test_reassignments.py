@@ -124,7 +124,7 @@ def check(before: PartitionImage, after: PartitionImage) -> None:
     assert after.leader_id in after.isr_nodes
     assert {*after.isr_nodes} <= {*after.replica_nodes}
     assert {*after.adding_replicas, *after.removing_replicas} <= {*after.replica_nodes}
-    assert {*after.isr_nodes} <= {*before.isr_nodes}  # a move never makes anybody be in sync
+    assert {*after.isr_nodes} <= {*before.isr_nodes}  # a move never puts a replica in sync
     if {*after.replica_nodes} != {*before.replica_nodes} or after.leader_id != before.leader_id:
         assert after.leader_epoch > before.leader_epoch
     if before.is_reassigning and not after.is_reassigning:

@@ -85,7 +85,7 @@ def test_settings_of_a_topic_change() -> None:
 
 
 def test_a_topic_that_shows_before_its_partitions_states() -> None:
-    # ZooKeeper may tell of a transaction's nodes one by one.
+    # ZooKeeper may report a transaction's nodes one by one.
     cluster = Cluster()
     seen: list[list[int] | None] = []
     for operation in topic_operations("t", [(1,), (1,)]):

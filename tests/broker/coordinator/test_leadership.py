@@ -1,4 +1,4 @@
-"""A shard from the moment in which its partition is led here to that in which it no longer is."""
+"""A shard from the moment when its partition is led here until it no longer is."""
 
 import pytest
 
@@ -41,7 +41,7 @@ class TestWhoCoordinates:
         worker = HeldWorker()
         runtime = runtime_of(broker, worker)
         runtime.on_leader(partition(broker, "c", 1))
-        runtime.on_leader(partition(broker, "other"))  # is none of its business
+        runtime.on_leader(partition(broker, "other"))  # does not concern it
         worker.finish()
         assert runtime.shards.keys() == {1}
         assert runtime.shard_of(KEYS[1])[0] == 1
@@ -79,7 +79,7 @@ class TestWhoCoordinates:
         assert runtime.leader_epoch(0) == 1
 
     async def test_the_loss_of_an_older_log_of_that_name_changes_nothing(self, broker):
-        """The topic was deleted and made again: an end that comes late is not that of the new partition."""
+        """The topic was deleted and created again: an end that arrives late is not that of the new partition."""
         late = partition(broker, "c")
         await delete_topic(broker, "c")
         await create_topic(broker, "c", partitions=2)
@@ -139,7 +139,7 @@ class TestLoading:
         assert runtime.shards[0].replayed == [b"1"]
 
     async def test_it_is_complete_when_all_that_was_there_is_committed(self, broker, slow, worker):
-        """What a leader has beyond the high watermark may be cut by the next one."""
+        """The next leader may truncate what a leader has beyond the high watermark."""
         runtime_before = loaded(broker)
         carry_out(runtime_before, (b"k", b"1"))
         runtime = runtime_of(broker, worker)
@@ -168,7 +168,7 @@ class TestLoading:
         assert not runtime.is_loading
 
     async def test_it_reads_only_what_was_there_when_it_started(self, broker, runtime, worker):
-        """Only ends of transactions come in meanwhile, and they are told."""
+        """Only ends of transactions arrive meanwhile, and they are reported."""
         carry_out(loaded(broker), (b"k", b"2"))
         runtime.end_transaction(0, TransactionEnd(7, committed=True))
         worker.finish()

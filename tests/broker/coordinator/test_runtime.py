@@ -146,7 +146,7 @@ async def test_what_cannot_be_appended_is_not_replayed(tmp_path):
 
 
 async def end_transaction(broker, producer_id, committed):
-    """What a transaction's coordinator writes, and how the run-time hears of it in a partition of its own."""
+    """What a transaction's coordinator writes, and how the run-time learns about it in a partition of its own."""
     done = asyncio.get_running_loop().create_future()
     broker.transaction_markers.write(Marker(producer_id, 0, 0, committed, [("c", 0)]), done.set_result)
     await done
@@ -360,7 +360,7 @@ async def test_nothing_is_reported_before_it_is_committed(broker, monkeypatch):
     waiting, told = [], []
     monkeypatch.setattr(type(partition(broker, "c")), "when_committed", lambda self, offset, done: waiting.append(done))
     runtime.ask(0, Append("a", told))
-    runtime.ask(0, Append("b", told, ErrorCode.NONE))  # this may rest on what is not committed yet
+    runtime.ask(0, Append("b", told, ErrorCode.NONE))  # this may depend on what is not committed yet
     runtime.carry_out_asked()
     assert told == []
     for done in waiting:

@@ -35,14 +35,14 @@ class GroupClient:
         return found.error_code
 
     async def join(self, member="", group="g", **fields):
-        """Join, and again with the id if one is given first; the answer."""
+        """Join, and again with the id if one is assigned first; returns the answer."""
         answer = await self.ask(ApiKey.JOIN_GROUP, groups.join_group(group, member, **fields))
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             answer = await self.ask(ApiKey.JOIN_GROUP, groups.join_group(group, answer.member_id, **fields))
         return answer
 
     async def stable(self, group="g", assignment=b"everything", **fields):
-        """Be the only member of a stable group; the member's id."""
+        """Become the only member of a stable group; returns the member's id."""
         member = (await self.join(group=group, **fields)).member_id
         protocol = {**groups.BY_RANGE, "protocol_type": fields.get("protocol_type", "consumer")}
         answer = await self.ask(
@@ -55,7 +55,7 @@ class GroupClient:
         await self.ask(ApiKey.LEAVE_GROUP, groups.leave_group(5, group, member))
 
     async def commit(self, *offsets, group="g", version=9, **fields):
-        """Commit (topic, partition, offset); the errors, partition by partition."""
+        """Commit (topic, partition, offset); returns the errors, partition by partition."""
         answer = await self.ask(ApiKey.OFFSET_COMMIT, groups.offset_commit(group, *offsets, **fields), version)
         return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 

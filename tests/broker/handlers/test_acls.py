@@ -11,7 +11,7 @@ from tests.broker.server.harness import connected
 from tests.support.running_broker import create_topic, running
 
 AUTHORIZER = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
-ANONYMOUS = "User:ANONYMOUS"  # who has no name, as in these tests
+ANONYMOUS = "User:ANONYMOUS"  # a client without a name, as in these tests
 READ = rule(ANONYMOUS, AclOperation.READ, ResourceType.TOPIC, "t")
 
 

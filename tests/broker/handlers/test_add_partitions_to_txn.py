@@ -65,7 +65,7 @@ async def test_a_client_may_not_add_the_brokers_own_topics(client):
 
 @pytest.mark.parametrize("version", [4, 5])
 async def test_a_broker_may_only_verify(client, version):
-    producer_id, epoch = producer = await client.begun(T0)
+    producer_id, epoch = producer = await client.begin_transaction(T0)
     verify = {"version": version, "verify_only": True}
     assert await client.add(producer, T0, T1, **verify) == {T0: ErrorCode.NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}
     assert await client.add((producer_id, epoch + 1), T0, **verify) == {T0: ErrorCode.PRODUCER_FENCED}

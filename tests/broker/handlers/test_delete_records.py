@@ -82,7 +82,7 @@ async def test_what_was_deleted_does_not_come_back(tmp_path, crash):
         await create_topic(broker, "t")
         await client.ask(ApiKey.PRODUCE, produce(("t", 0, FIVE)), 9)
         await client.ask(ApiKey.DELETE_RECORDS, delete_records(("t", 0, 3)), 2)
-        if crash:  # what is on disk now is what a crash would leave
+        if crash:  # the disk is now as a crash would leave it
             (tmp_path / LOG_START_OFFSET_CHECKPOINT).rename(tmp_path / "kept")
     if crash:
         (tmp_path / "kept").rename(tmp_path / LOG_START_OFFSET_CHECKPOINT)
@@ -122,7 +122,7 @@ class TestFollowers:
     async def broker(self, tmp_path, clock):
         async with running(tmp_path, clock=clock) as broker:
             await create_topic(broker, "t")
-            broker.cluster.brokers = {**broker.cluster.brokers, 9: BrokerImage(9, ())}  # who is dead is not waited for
+            broker.cluster.brokers = {**broker.cluster.brokers, 9: BrokerImage(9, ())}  # the dead are not waited for
             partition(broker).lead(1, 1, (broker.config.node_id, 9), (broker.config.node_id, 9))
             partition(broker).append_now(memoryview(bytearray(FIVE)), 0)
             partition(broker).follower_fetched(9, 5, 0, 1)
@@ -130,7 +130,7 @@ class TestFollowers:
 
     @pytest.fixture
     async def client(self, broker, clock):
-        """It has asked, and the broker waits for the follower."""
+        """The request was sent, and the broker waits for the follower."""
         async with connected(broker.server) as client:
             client.send(frame(ApiKey.DELETE_RECORDS, delete_records(("t", 0, 3), timeout_ms=7000), 2))
             await clock.timer_set(7)

@@ -14,7 +14,7 @@ async def client(tmp_path):
 
 
 async def test_all_fields_of_a_transaction(client):
-    producer_id, epoch = await client.begun(("t", 2), ("t", 0))
+    producer_id, epoch = await client.begin_transaction(("t", 2), ("t", 0))
     (found,) = await client.describe("orders")
     assert (found.error_code, found.transactional_id, found.transaction_state) == (ErrorCode.NONE, "orders", "Ongoing")
     assert (found.producer_id, found.producer_epoch) == (producer_id, epoch)

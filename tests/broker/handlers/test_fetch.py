@@ -58,7 +58,7 @@ def partitions_of(response):
 
 
 async def ask(client, *parts, version=VERSION, **fields):
-    """What one request gets of each of its partitions."""
+    """What one request gets from each of its partitions."""
     return partitions_of(await client.ask(ApiKey.FETCH, fetch(*parts, **fields), version))
 
 
@@ -478,7 +478,7 @@ class TestCompression:
 
 
 class TestSessions:
-    """What fetch_sessions plays through, seen by a client."""
+    """The scenarios of fetch_sessions, as a client sees them."""
 
     async def ask(self, client, *parts, session_id=0, epoch, version=VERSION, **fields):
         request = fetch(*parts, session_id=session_id, session_epoch=epoch, **fields)
@@ -488,13 +488,15 @@ class TestSessions:
     async def test_only_changes_are_reported(self, broker, client, version):
         topic_id = await create_topic(broker, "t", partitions=3)
         name = topic_id if version >= 13 else "t"
-        begun = await self.ask(client, (name, 0, 0), (name, 1, 0), epoch=0, version=version)
-        assert begun.session_id > 0
-        assert [each.partition_index for each in partitions_of(begun)] == [0, 1]
+        started = await self.ask(client, (name, 0, 0), (name, 1, 0), epoch=0, version=version)
+        assert started.session_id > 0
+        assert [each.partition_index for each in partitions_of(started)] == [0, 1]
 
         async def go_on(*parts, epoch, **fields):
-            answer = await self.ask(client, *parts, session_id=begun.session_id, epoch=epoch, version=version, **fields)
-            assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, begun.session_id)
+            answer = await self.ask(
+                client, *parts, session_id=started.session_id, epoch=epoch, version=version, **fields
+            )
+            assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, started.session_id)
             return {each.partition_index: values(each) for each in partitions_of(answer)}
 
         assert await go_on(epoch=1) == {}
@@ -508,8 +510,8 @@ class TestSessions:
 
     async def test_news_wake_a_session(self, broker, client, clock):
         await create_topic(broker, "t", partitions=2)
-        begun = await self.ask(client, ("t", 0, 0), ("t", 1, 0), epoch=0)
-        waiting = await Waiting.begin(client, clock, session_id=begun.session_id, session_epoch=1)
+        started = await self.ask(client, ("t", 0, 0), ("t", 1, 0), epoch=0)
+        waiting = await Waiting.begin(client, clock, session_id=started.session_id, session_epoch=1)
         await append(broker, batch(b"a"), index=1)
         (answer,) = await waiting.answer()
         assert (answer.partition_index, values(answer)) == (1, [b"a"])
@@ -521,29 +523,29 @@ class TestSessions:
 
     async def test_an_epoch_out_of_order(self, broker, client):
         await create_topic(broker)
-        begun = await self.ask(client, ("t", 0, 0), epoch=0)
-        response = await self.ask(client, session_id=begun.session_id, epoch=2)
+        started = await self.ask(client, ("t", 0, 0), epoch=0)
+        response = await self.ask(client, session_id=started.session_id, epoch=2)
         assert response.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
     async def test_the_last_request_ends_the_session(self, broker, client):
         await create_topic(broker)
-        begun = await self.ask(client, ("t", 0, 0), epoch=0)
+        started = await self.ask(client, ("t", 0, 0), epoch=0)
         assert len(broker.fetch_sessions) == 1
-        ended = await self.ask(client, ("t", 0, 0), session_id=begun.session_id, epoch=-1)
+        ended = await self.ask(client, ("t", 0, 0), session_id=started.session_id, epoch=-1)
         assert ended.session_id == 0
         assert len(partitions_of(ended)) == 1
         assert len(broker.fetch_sessions) == 0
 
     async def test_a_topic_deleted_meanwhile_is_news(self, broker, client):
         await create_topic(broker)
-        begun = await self.ask(client, ("t", 0, 0), epoch=0)
+        started = await self.ask(client, ("t", 0, 0), epoch=0)
         await delete_topic(broker)
-        (answer,) = partitions_of(await self.ask(client, session_id=begun.session_id, epoch=1))
+        (answer,) = partitions_of(await self.ask(client, session_id=started.session_id, epoch=1))
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class TestVeryManyPartitions:
-    """So many that they are read over several turns of the loop. To make them takes a while, so few tests do."""
+    """So many that they are read over several turns of the loop. Creating them takes a while, so few tests do."""
 
     COUNT = 510
 
@@ -563,7 +565,7 @@ class TestVeryManyPartitions:
         # No more is read than allowed.
         answers = await ask(client, *self.all(), max_bytes=2200)
         assert [answer.partition_index for answer in answers if answer.records] == [3, 300]
-        # A session tells only the news.
+        # A session returns only what changed.
         first = await client.ask(ApiKey.FETCH, fetch(*self.all(), session_epoch=0), VERSION)
         assert len(partitions_of(first)) == self.COUNT
         session = {"session_id": first.session_id, "session_epoch": 1}

@@ -1,4 +1,4 @@
-"""With an authorizer, every API is checked, by its handler or as a whole, or it is for super users alone."""
+"""With an authorizer, every API is checked, by its handler or as a whole, or it is only for super users."""
 
 from types import SimpleNamespace
 

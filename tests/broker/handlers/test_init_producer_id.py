@@ -84,7 +84,7 @@ async def test_every_version_gives_the_next_epoch_of_the_same_producer(transacti
 
 async def test_what_the_producer_before_left_open_is_aborted(transactional):
     """Where Kafka answers CONCURRENT_TRANSACTIONS and lets the client come again, the abort is done at once here."""
-    producer_id, epoch = await transactional.begun()
+    producer_id, epoch = await transactional.begin_transaction()
     assert await transactional.init() == (ErrorCode.NONE, producer_id, epoch + 2)
 
 

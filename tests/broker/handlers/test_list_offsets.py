@@ -190,7 +190,7 @@ async def test_followers_ask_for_the_end_of_the_log(broker, client):
 async def test_a_new_leader_does_not_know_yet_what_is_committed(broker, client):
     await append(client, batch(b"a", timestamp=1000))
     found = partition(broker)
-    found.log.high_watermark = 0  # as on a follower that has not heard of it
+    found.log.high_watermark = 0  # as on a follower that has not learned about it
     found.lead(1, 1, (broker.config.node_id, 9), (broker.config.node_id, 9))
     not_yet = [(ErrorCode.OFFSET_NOT_AVAILABLE, -1, -1, -1)]
     assert await ask(client, ("t", 0, LATEST)) == not_yet
@@ -219,7 +219,7 @@ async def test_an_unknown_isolation_level_finds_nothing(broker, client):
 
 
 class TestHostileBatches:
-    """A batch may be in a log whose header promises what its records do not keep."""
+    """A log may contain a batch whose header does not match its records."""
 
     @staticmethod
     def put(broker, data, count=1, *, codec=CompressionType.NONE, base_timestamp=NOW, max_timestamp=NOW):

@@ -14,9 +14,9 @@ async def client(tmp_path):
     clock = ManualClock()
     async with coordinating(tmp_path, clock=clock, transaction_state_log_num_partitions=3) as client:
         await client.init("idle")
-        await client.begun(transactional_id="open")
+        await client.begin_transaction(transactional_id="open")
         clock.advance(30)
-        producer = await client.begun(transactional_id="ended")
+        producer = await client.begin_transaction(transactional_id="ended")
         await client.end(producer, transactional_id="ended")
         clock.advance(30)
         yield client

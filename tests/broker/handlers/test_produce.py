@@ -1,4 +1,4 @@
-"""Produce, as a client sees it that speaks to a real broker over a socket."""
+"""Produce, as seen by a client of a real broker over a socket."""
 
 import asyncio
 from collections import Counter
@@ -103,7 +103,7 @@ class TestAppending:
     async def test_requests_of_several_clients_go_out_in_one_write(self, broker, disk):
         await create_topic(broker)
         async with connected(broker.server) as one, connected(broker.server) as other:
-            for client in (one, other):  # both are sent before the loop gets to look at either
+            for client in (one, other):  # both are sent before the loop reads either
                 client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch())), VERSION))
             answers = [await client.answer(ApiKey.PRODUCE, VERSION) for client in (one, other)]
             assert sorted(partitions_of(answer)[0].base_offset for _, answer in answers) == [0, 1]
@@ -234,7 +234,7 @@ class TestWaitingForFollowers:
         await self.begin(client, clock, version)
         clock.advance(7)
         assert await self.end(client, version) == (ErrorCode.REQUEST_TIMED_OUT, 0)
-        self.fetched(broker, 1)  # nobody waits for that any more
+        self.fetched(broker, 1)  # nobody waits for it any more
         assert values(broker) == [b"a"]
 
     async def test_it_is_answered_when_another_broker_leads(self, broker, client, clock, version):
@@ -406,7 +406,7 @@ class TestTheDisk:
                 client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), VERSION, correlation_id=1))
                 answer = asyncio.create_task(client.answer(ApiKey.PRODUCE, VERSION))
                 await disk.reached()
-                async with connected(broker.server) as other:  # the loop goes on, and so do all others
+                async with connected(broker.server) as other:  # the loop continues, and so do all others
                     assert await errors(other, ("hasty", 0, batch())) == [ErrorCode.NONE]
                 assert not answer.done()
                 assert values(broker) == []
@@ -486,7 +486,7 @@ class TestVeryMuchAtOnce:
 
 
 class TestLongInspections:
-    """Batches that hold so much that the loop cannot wait until all of it has been looked at."""
+    """Batches that hold so much that the loop cannot wait until all of it has been inspected."""
 
     async def test_answers_come_in_the_order_of_requests(self, broker, client):
         await create_topic(broker, cleanup_policy="compact")

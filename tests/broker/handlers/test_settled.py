@@ -178,7 +178,7 @@ class TestTransactions:
 
     @pytest.fixture
     async def producer(self, client):
-        return await client.begun(("t", 0))
+        return await client.begin_transaction(("t", 0))
 
     @pytest.fixture
     async def slow(self, client, producer):
@@ -190,7 +190,8 @@ class TestTransactions:
 
     @pytest.mark.parametrize("question", TRANSACTION_QUESTIONS)
     async def test_an_answer_waits_for_what_it_depends_on(self, client, producer, slow, question):
-        """Nobody may write to a partition of which a new coordinator would not know: it would not end there."""
+        """Nobody may write to a partition that a new coordinator would not know: the transaction would not end
+        there."""
         key, message, version = TRANSACTION_QUESTIONS[question]
         asked = Asked(client, key, message(producer), version)
         assert await asked.waits()

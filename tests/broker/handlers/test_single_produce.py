@@ -1,4 +1,4 @@
-"""Produce the short way: the same answers and the same log as the long way."""
+"""Produce by the shortcut: the same answers and the same log as by the general path."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ VERSION = 12
 
 @pytest.fixture
 def decoded():
-    """The requests that went the long way: those that were decoded."""
+    """The requests that took the general path: those that were decoded."""
     return []
 
 
@@ -64,7 +64,7 @@ def idempotent(sequence, epoch=0):
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_both_ways_give_the_same_answers(broker, client, decoded, version):
-    """What is written through one topic the short way goes through another the long way."""
+    """What is written to one topic by the shortcut is written to another by the general path."""
     stories = {}
     for name in ("short", "long"):
         topic_id = await create_topic(broker, name)
@@ -164,7 +164,7 @@ async def test_an_observer_sees_everything(broker, client):
 
 async def test_an_unforeseen_error_does_not_affect_others(broker, client, monkeypatch):
     await create_topic(broker)
-    monkeypatch.setattr(broker, "replicas", None)  # as if something were not as it must be
+    monkeypatch.setattr(broker, "replicas", None)  # as if an invariant were broken
     with capture_logs() as logs:
         client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), VERSION))
         assert await client.closed()

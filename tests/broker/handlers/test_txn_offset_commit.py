@@ -20,7 +20,7 @@ UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 class Coordinator:
-    """Says the same of every transaction."""
+    """Gives the same answer about every transaction."""
 
     def __init__(self, error=ErrorCode.NONE):
         self.error = error

@@ -77,7 +77,7 @@ async def test_this_broker_is_asked_directly_when_it_is_the_controller(make_peer
 
 
 async def test_a_deposed_controller_is_not_believed(make_peers):
-    """Another one is asked as soon as this broker hears of it."""
+    """Another one is asked as soon as this broker knows about it."""
 
     async def serve(key, message):
         cluster.controller_id = 2
@@ -110,7 +110,7 @@ async def test_a_controller_that_does_not_know_this_registration_yet_is_asked_ag
 
 
 async def test_a_broker_that_has_registered_again_must_make_a_new_request(make_peers):
-    """The same request would be refused for as long as it is sent."""
+    """The same request would be refused every time."""
 
     async def serve(key, message):
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)

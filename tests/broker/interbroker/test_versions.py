@@ -1,4 +1,4 @@
-"""broker.interbroker.versions: what brokers of one cluster may say to each other."""
+"""broker.interbroker.versions: what brokers of one cluster may send each other."""
 
 import pytest
 

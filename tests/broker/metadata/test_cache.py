@@ -1,4 +1,4 @@
-"""broker.metadata.cache: the cluster as the controller tells it."""
+"""broker.metadata.cache: the cluster as the controller describes it."""
 
 from barnabas.broker.controller.images import LEADER_DURING_DELETE, BrokerImage, Endpoint, PartitionImage, TopicImage
 from barnabas.broker.controller.orders import TYPE_FULL, TYPE_PARTIAL, MetadataOrder, Sender, update_metadata

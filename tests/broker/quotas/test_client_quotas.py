@@ -1,4 +1,4 @@
-"""Which quota holds for a client, and who shares it."""
+"""Which quota applies to a client, and who shares it."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from barnabas.broker.quotas.rates import Window
 
 RATE = "producer_byte_rate"
 
-# Kafka's order: whatever comes first holds.
+# Kafka's order: the first that exists applies.
 ORDER = [
     Entity("alice", "app"),
     Entity("alice", DEFAULT),

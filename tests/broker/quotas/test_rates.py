@@ -1,4 +1,4 @@
-"""Rates and token buckets: how long whoever is too fast is held back."""
+"""Rates and token buckets: how long a client that is too fast is throttled."""
 
 import random
 from pathlib import Path
@@ -125,7 +125,7 @@ def scenario(seed):
     now = 1_700_000_000_000
     for number in range(EVENTS):
         now += draw.choice([0, 1, 7, 99, 100, 500, 999, 1000, 1001, 2500, 5000, 10_000, 30_000])
-        if number and draw.random() < 0.2:  # Kafka never looks at a rate before something happened
+        if number and draw.random() < 0.2:  # Kafka never reads a rate before something happened
             yield f"check {now}"
         else:
             yield f"record {now} {draw.choice([1, -1, limit, limit * draw.uniform(0, 12), limit * 40])}"

@@ -1,4 +1,4 @@
-"""A registry in memory alone, for tests of what stands on a registry."""
+"""A registry in memory only, for tests of what uses a registry."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The registry that other tests stand on keeps the contract too."""
+"""The registry that other tests use keeps the contract too."""
 
 import pytest
 

@@ -158,7 +158,7 @@ async def test_zookeeper_may_go_and_come_back():
 
 
 async def test_a_server_that_accepts_and_says_nothing_does_not_cost_the_session():
-    """As ZooKeeper does in the moment of its start."""
+    """As ZooKeeper does while it starts."""
     with ZooKeeper(tick_time_ms=1500) as zookeeper:
         registry = await open_registry(zookeeper, "silent", session_timeout_ms=20_000)
         await registry.create_ephemeral("/a", b"one")
@@ -173,7 +173,8 @@ async def test_a_server_that_accepts_and_says_nothing_does_not_cost_the_session(
 
 
 async def test_what_others_change_is_seen_although_a_read_fails_after_the_connection_is_back(two, monkeypatch):
-    """A read from before the connection was lost may fail after the next connection has told to read everything."""
+    """A read from before the connection was lost may fail after the next connection has caused everything to be
+    read."""
     first, second = two
     read, failures = second._read_below, [ConnectionLoss()]
 

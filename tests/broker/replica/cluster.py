@@ -84,7 +84,7 @@ class InlineWorker:
 
 
 class Told:
-    """What a broker was told of the rest of the cluster."""
+    """What a broker was told about the rest of the cluster."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, BrokerImage] = {}
@@ -164,7 +164,7 @@ class Node:
         return found
 
     def append(self, *values: bytes, acks: Acks | None = None) -> int:
-        """Append a batch as a client would, and return its offset. `acks` learns when it is committed."""
+        """Append a batch as a client would, and return its offset. `acks` records when it is committed."""
         result = self.partition().append_now(memoryview(bytearray(batch(*values))), self.clock.now_ms())
         if not isinstance(result, AppendResult):
             raise result
@@ -272,7 +272,7 @@ class FakeChannel:
 
 
 class Acks:
-    """What clients were told of what they wrote with acks=all."""
+    """What clients were told about what they wrote with acks=all."""
 
     def __init__(self) -> None:
         self.acknowledged: list[bytes] = []
@@ -295,7 +295,7 @@ class Controller:
         self.is_reachable = True
 
     async def elect(self, leader: int, isr: Sequence[int] | None = None, tell: Sequence[int] | None = None) -> None:
-        """Have a broker lead in a new epoch, and tell all that are up, or those of `tell`, of it."""
+        """Make a broker lead in a new epoch, and tell all brokers that are up, or those in `tell`."""
         self.leader = leader
         self.leader_epoch += 1
         self.partition_epoch += 1
@@ -409,7 +409,7 @@ class Cluster:
         await self.settle()
 
     async def settle(self, backoff: bool = False) -> None:
-        """Let everything happen that happens at this time; with `backoff`, also what is tried again a second later."""
+        """Let everything happen that is due now; with `backoff`, also what is retried a second later."""
         for _ in range(2 if backoff else 1):
             for _ in range(60):
                 await asyncio.sleep(0)

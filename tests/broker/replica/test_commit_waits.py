@@ -1,4 +1,4 @@
-"""Who waits for a commit, and in which order they learn of it."""
+"""Waits for a commit, and the order in which they are notified."""
 
 from barnabas.broker.replica.commit_waits import CommitWaits
 from barnabas.storage.errors import LogFailure

@@ -46,7 +46,7 @@ async def overwrite(broker, values, topic="t"):
 
 
 async def compacted(broker):
-    """Let the broker look for something to compact, and wait until it means to look again later."""
+    """Let the broker look for something to compact, and wait until it has scheduled its next check."""
     broker.clock.advance(BACKOFF)
     await broker.clock.timer_set(BACKOFF)
 
@@ -78,7 +78,7 @@ async def test_nothing_is_compacted_when_the_recovery_point_cannot_be_written(tm
             patched.setattr(PendingCheckpoint, "write", full)
             await compacted(broker)
             assert values_of(read_all(partition(broker).log)) == [b"a", b"b", b"c"]
-        await compacted(broker)  # and when there is room again, it goes on
+        await compacted(broker)  # and when there is room again, it continues
         assert values_of(read_all(partition(broker).log)) == [b"c"]
 
 

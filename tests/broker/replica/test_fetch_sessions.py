@@ -152,7 +152,7 @@ def test_a_full_cache_admits_a_session_only_in_place_of_an_unused_one(now_ms, si
     ask(cache, fetch(0, 0))
     response = ask(cache, fetch(*[0] * size), now_ms=now_ms)
     assert (response.session_id != 0) is admitted
-    assert told(response) == list(range(size))  # without a session it is answered all the same
+    assert told(response) == list(range(size))  # without a session it is answered nevertheless
 
 
 def test_a_larger_session_takes_the_place_of_a_smaller_settled_one():

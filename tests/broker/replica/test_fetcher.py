@@ -1,4 +1,4 @@
-"""Following a leader: what is asked, and what is made of the answers."""
+"""Following a leader: what is requested, and how answers are handled."""
 
 import asyncio
 from types import SimpleNamespace
@@ -337,9 +337,9 @@ async def test_large_answers_leave_room_for_others(fetcher, leader, monkeypatch)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    begun = [bool(partition.told) for partition in partitions]
-    assert True in begun
-    assert False in begun
+    started = [bool(partition.told) for partition in partitions]
+    assert True in started
+    assert False in started
     fetcher.forget(partitions[4])  # as an order may do meanwhile
     await answering
     assert [bool(partition.told) for partition in partitions] == [True] * 4 + [False]

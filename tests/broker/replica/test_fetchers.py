@@ -59,7 +59,7 @@ def at(broker_id, port):
 
 
 def followed(network):
-    """The partitions that were last asked of each address, over connections that are open."""
+    """The partitions that were last requested from each address, over open connections."""
     return {
         port: sorted(leader.asked[2])
         for (_, port), leaders in network.opened.items()

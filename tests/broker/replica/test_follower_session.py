@@ -1,4 +1,4 @@
-"""broker.replica.follower_session: what of a fetch has to be sent."""
+"""broker.replica.follower_session: which parts of a fetch have to be sent."""
 
 from barnabas.broker.replica.follower_session import FollowerSession, Wanted
 

@@ -1,4 +1,4 @@
-"""What happens from time to time, on a clock that the test moves."""
+"""Periodic work, on a clock that the test moves."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ HIGH_WATERMARKS = 5
 
 
 class TellingFileSystem(FileSystem):
-    """Tells what it does, and refuses to touch some paths."""
+    """Records what it does, and refuses to touch some paths."""
 
     def __init__(self):
         self.refused = None

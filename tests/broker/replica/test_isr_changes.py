@@ -1,4 +1,4 @@
-"""Asking the controller for other in-sync replicas: together, one request at a time, and again if need be."""
+"""Asking the controller for other in-sync replicas: together, one request at a time, and again if necessary."""
 
 import asyncio
 
@@ -63,7 +63,7 @@ def host():
 
 @pytest.fixture
 def partitions(tmp_path, host):
-    """Three, led by broker 0. Broker 2 is not in sync."""
+    """Three partitions, led by broker 0. Broker 2 is not in sync."""
     made = []
     for index in range(3):
         partition = Partition(host, "t", TOPIC_ID, index, make_log(tmp_path / f"t-{index}"))

@@ -1,4 +1,4 @@
-"""What happens to a topic whose logs take more than a turn of the loop to make, while they are being made."""
+"""A topic whose logs take more than a turn of the loop to create, while they are being created."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ def folders(data):
 
 
 async def begin(broker, name="large", partitions=LARGE):
-    """Have a topic created, but not made yet."""
+    """Create a topic whose logs do not exist yet."""
     known = asyncio.Event()
     cancel = broker.cluster.subscribe(lambda change: known.set())
     creating = asyncio.create_task(term_of(broker).create_topics([NewTopic(name, partitions)]))

@@ -1,4 +1,4 @@
-"""What a broker makes of the controller's orders: LeaderAndIsr and StopReplica."""
+"""How a broker carries out the controller's orders: LeaderAndIsr and StopReplica."""
 
 import uuid
 

@@ -37,7 +37,7 @@ class Story:
         await self.heal()
 
     def leaders(self):
-        """Those that believe to lead."""
+        """Those that believe that they lead."""
         up = [node for node in self.cluster.nodes.values() if node.is_up and node.replicas.find("t", 0) is not None]
         return [node for node in up if node.partition().leadership is not None]
 
@@ -81,7 +81,7 @@ class Story:
         self.cluster.controller.is_reachable = True
 
     async def elect(self):
-        """One of those in sync that are up; whoever is in sync and down leaves, unless nobody would be left."""
+        """One of those in sync that are up; those in sync that are down leave, unless none would be left."""
         controller = self.cluster.controller
         isr = [broker_id for broker_id in controller.isr if self.cluster[broker_id].is_up]
         if not isr:

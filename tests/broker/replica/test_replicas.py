@@ -1,4 +1,4 @@
-"""The partitions of a broker: what becomes of them as topics come, change and go."""
+"""The partitions of a broker: what happens to them as topics are created, changed and deleted."""
 
 import shutil
 import uuid

@@ -127,7 +127,8 @@ class TestElections:
         assert cluster[1].partition().log.leader_epochs.entries == cluster[2].partition().log.leader_epochs.entries
 
     async def test_a_high_watermark_that_is_behind_truncates_nothing(self, cluster):
-        """KIP-101, first story: a follower that restarts must not cut what was committed while it did not know that."""
+        """KIP-101, first scenario: a follower that restarts must not truncate what was committed before it knew
+        that."""
         acks = Acks()
         cluster[1].append(b"a", acks=acks)
         await cluster.settle()
@@ -142,7 +143,7 @@ class TestElections:
         assert cluster[2].values == cluster[3].values == [b"a"]
 
     async def test_logs_that_grew_apart_agree_again(self, tmp_path):
-        """KIP-101, second story: both crashed, and each wrote something else at the same offset."""
+        """KIP-101, second scenario: both crashed, and each wrote something else at the same offset."""
         cluster = Cluster(tmp_path, 2)
         await cluster.controller.elect(1)
         cluster[1].append(b"both")
@@ -204,7 +205,7 @@ class TestElections:
         await cluster.settle()
         for other in (2, 3):
             await cluster.cut(1, other)
-        await cluster.controller.elect(1, tell=[1])  # nobody else hears of it
+        await cluster.controller.elect(1, tell=[1])  # nobody else learns about it
         await cluster.controller.elect(2, isr=(2, 3), tell=[2, 3])
         cluster[2].append(b"b")
         await cluster.mend()
@@ -243,7 +244,7 @@ class TestElections:
         assert (acks.acknowledged, cluster[1].committed) == ([], [])
 
     async def test_a_follower_that_is_ahead_of_its_leader_in_epochs_does_not_count(self, cluster):
-        """KIP-320: the leader has not heard of its new epoch, and the followers of another one perhaps."""
+        """KIP-320: the leader does not know its new epoch yet, and the followers may know another one."""
         acks = Acks()
         await cluster.controller.elect(1, tell=[2, 3])
         cluster[1].append(b"a", acks=acks)
@@ -320,7 +321,8 @@ class TestInSyncReplicas:
         assert acks.acknowledged == [b"a"]
 
     async def test_until_the_controller_has_confirmed_it_the_larger_isr_counts(self, cluster):
-        """KAFKA-12686: one that is to join may be a leader already, as far as the controller is concerned."""
+        """KAFKA-12686: a replica that is about to join may already be a leader, as far as the controller is
+        concerned."""
         acks = Acks()
         cluster.controller.is_reachable = False
         await cluster.controller.elect(1, isr=(1, 2))  # broker 3 fetches, and is asked for
@@ -381,7 +383,7 @@ class TestInSyncReplicas:
 
 
 class TestFailingDisk:
-    """A broker whose disk takes nothing lets others lead, and follows again when there is room."""
+    """A broker whose disk accepts no writes hands over its leaderships, and follows again when there is room."""
 
     async def order_again(self, cluster, broker_id, isr=(1, 2, 3)):
         epoch = cluster[broker_id].partition().leader_epoch

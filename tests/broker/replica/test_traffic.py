@@ -1,4 +1,4 @@
-"""What went in and out, by topic; a total never goes back."""
+"""What went in and out, by topic; a total never decreases."""
 
 from barnabas.broker.replica.traffic import Traffic
 

@@ -1,4 +1,4 @@
-"""broker.replica.truncation: where a follower cuts its log. Logs are drawn as the epochs of their records."""
+"""broker.replica.truncation: where a follower truncates its log. Logs are drawn as the epochs of their records."""
 
 import pytest
 

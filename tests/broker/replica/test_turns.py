@@ -24,7 +24,7 @@ class Steps:
 
 
 class SteppedClock:
-    """Time passes whenever somebody looks: after every step."""
+    """Time passes whenever the clock is read: after every step."""
 
     def __init__(self, step=1.0):
         self.now = 0.0

@@ -69,8 +69,8 @@ async def test_stopping_finishes_and_reports_what_was_started():
 
 async def test_work_after_the_stop_is_not_started():
     worker = Worker(asyncio.get_running_loop(), threads=1)
-    begun = []
-    worker.run(lambda: begun.append(1), lambda _: worker.run(lambda: begun.append(2)))
+    started = []
+    worker.run(lambda: started.append(1), lambda _: worker.run(lambda: started.append(2)))
     await worker.stop()
-    worker.run(lambda: begun.append(3))
-    assert begun == [1]
+    worker.run(lambda: started.append(3))
+    assert started == [1]

@@ -1,4 +1,4 @@
-"""Rules in the registry, byte for byte as Apache Kafka 3.9 keeps them in ZooKeeper."""
+"""Rules in the registry, byte for byte as Apache Kafka 3.9 stores them in ZooKeeper."""
 
 import pytest
 

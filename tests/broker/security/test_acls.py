@@ -116,7 +116,7 @@ rules = st.lists(
 
 @given(rules, names, st.sampled_from([READ, WRITE, DESCRIBE]))
 def test_the_index_decides_like_a_scan_of_all_rules(own, name, operation):
-    """The filter MATCH says in another way which rules are about a resource."""
+    """The filter MATCH is another way to find the rules that apply to a resource."""
     about = [each for each in own if AclFilter(TOPIC, name, PatternType.MATCH).matches(each)]
     fitting = [
         e.entry for e in about if e.entry.principal in ("User:alice", "User:*") and e.entry.host in ("*", "10.0.0.1")

@@ -1,4 +1,4 @@
-"""What a principal may do from a host, and for how long that is remembered."""
+"""What a principal may do from a host, and for how long that is cached."""
 
 import pytest
 

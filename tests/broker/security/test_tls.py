@@ -27,7 +27,7 @@ def tls(settings):
 
 
 def serial_number(context):
-    """Of the certificate that a server with this context shows."""
+    """Of the certificate that a server with this context presents."""
     mine, yours = (ssl.MemoryBIO(), ssl.MemoryBIO()), (ssl.MemoryBIO(), ssl.MemoryBIO())
     trusting = ssl.create_default_context(cadata=certificates.authority().certificate.decode())
     server = context.wrap_bio(mine[0], mine[1], server_side=True)

@@ -73,7 +73,7 @@ async def test_the_next_request_waits_for_the_answer_to_the_former():
         client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT) + frame(ApiKey.SYNC_GROUP, sync_group("x"), correlation_id=2))
         request, _ = await parking.requests.get()
         (connection,) = server.connections
-        assert list(connection.requests) == [request]  # the second one is not begun
+        assert list(connection.requests) == [request]  # the second one is not started
         request.answer(HeartbeatResponse())
         assert (await client.answer(ApiKey.HEARTBEAT))[0] == 1
         assert (await client.answer(ApiKey.SYNC_GROUP))[0] == 2
@@ -191,7 +191,7 @@ async def test_a_frame_gets_memory_as_its_bytes_arrive_and_not_by_its_declared_s
     async with serving(AT_ONCE) as server, connected(server) as client:
         client.send(struct.pack(">i", 90_000_000) + b"\0" * 100)
         await client.writer.drain()
-        async with connected(server) as other:  # by its answer, the first connection's bytes have been looked at too
+        async with connected(server) as other:  # once this is answered, the first connection's bytes have been read too
             await other.ask(ApiKey.HEARTBEAT, HEARTBEAT)
         assert max(len(c._buffer) for c in server.connections if c._buffer) <= SMALLEST
 

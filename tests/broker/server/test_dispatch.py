@@ -277,19 +277,19 @@ async def test_a_generator_that_fails_ends_its_connection():
 
 
 async def test_work_stops_for_a_client_that_is_gone():
-    begun, closed = asyncio.Event(), asyncio.Event()
+    started, closed = asyncio.Event(), asyncio.Event()
 
     def endless(request, message):
         try:
             while True:
-                begun.set()
+                started.set()
                 yield
         finally:
             closed.set()
 
     async with serving(Api(ApiKey.HEARTBEAT, endless)) as server, connected(server) as client:
         client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
-        await begun.wait()
+        await started.wait()
         client.close()
         await closed.wait()
 

@@ -1,4 +1,4 @@
-"""Ten thousand clients that begin a handshake and never finish it: nobody waits for them, and they are closed."""
+"""Ten thousand clients that start a handshake and never finish it: nobody waits for them, and they are disconnected."""
 
 import asyncio
 import resource
@@ -22,7 +22,7 @@ from tests.support.manual_clock import ManualClock
 
 HALF_OPEN = 10_000
 DESCRIPTORS = HALF_OPEN + 500
-# Of a client that comes last. On a machine with nothing else to do it takes milliseconds.
+# The time of a client that comes last. On an idle machine it takes milliseconds.
 PATIENCE = 60.0
 
 # The clients are in a process of their own: few machines allow one process both ends of so many connections.
@@ -64,7 +64,7 @@ def descriptors():
 
 @asynccontextmanager
 async def half_open(server, sent):
-    """Have thousands of clients connect and send the beginning of a handshake."""
+    """Make thousands of clients connect and send the beginning of a handshake."""
     arguments = (str(HALF_OPEN), str(server.listeners[0].port), sent.hex())
     clients = await asyncio.create_subprocess_exec(sys.executable, "-c", CLIENTS, *arguments, stdin=PIPE, stdout=PIPE)
     try:

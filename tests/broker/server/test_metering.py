@@ -1,4 +1,4 @@
-"""Clients that have quotas are measured, and held back when they use too much; others are left alone."""
+"""Clients that have quotas are measured, and throttled when they use too much; others are left alone."""
 
 import asyncio
 
@@ -61,7 +61,7 @@ async def test_others_are_served_meanwhile(clock):
 
 
 async def test_requests_that_came_together_wait_for_one_another(clock):
-    """The second is begun when its client is held back no longer."""
+    """The second is started when its client is no longer throttled."""
     begun = []
 
     def appends(request, message):

@@ -1,4 +1,5 @@
-"""The seam for observers: they see requests and answers, may hold or replace them, and cost nothing when not there."""
+"""The seam for observers: they see requests and answers, may hold or replace them, and cost nothing when there is
+none."""
 
 import asyncio
 
@@ -119,18 +120,18 @@ async def test_an_observer_may_answer_instead_of_the_handler():
 
 
 async def test_the_request_of_a_client_that_disconnects_is_abandoned():
-    begun, gone = asyncio.Event(), asyncio.Event()
+    started, gone = asyncio.Event(), asyncio.Event()
 
     def waits(request, message):
         request.on_abandon = gone.set
-        begun.set()
+        started.set()
 
     observer = PassingOn()
     async with serving(Api(ApiKey.HEARTBEAT, waits)) as server:
         install(server.dispatcher, observer)
         async with connected(server) as client:
             client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
-            await begun.wait()
+            await started.wait()
         await gone.wait()
     assert observer.seen[1:] == [("abandoned", None)]
 
@@ -197,27 +198,27 @@ async def test_a_new_connection_may_be_refused():
 
 
 async def test_a_paused_server_answers_no_requests_and_loses_none():
-    begun = []
+    started = []
 
     def waits(request, message):
-        begun.append(request)
+        started.append(request)
 
     async with serving(Api(ApiKey.HEARTBEAT, waits)) as server, connected(server) as client:
         client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=1))
         client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=2))
-        await until(lambda: begun)
+        await until(lambda: started)
         server.pause()
         server.pause()
-        begun.pop().answer(HeartbeatResponse())
+        started.pop().answer(HeartbeatResponse())
         async with connected(server) as another:  # it may connect, but is not served
             another.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, correlation_id=3))
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.reader.read(1), 0.1)
-            assert not begun
+            assert not started
             server.resume()
             assert (await client.answer(ApiKey.HEARTBEAT))[0] == 1
-            await until(lambda: len(begun) == 2)
-            for request in begun:
+            await until(lambda: len(started) == 2)
+            for request in started:
                 request.answer(HeartbeatResponse())
             assert (await client.answer(ApiKey.HEARTBEAT))[0] == 2
             assert (await another.answer(ApiKey.HEARTBEAT))[0] == 3

@@ -1,4 +1,4 @@
-"""Work in pieces: it ends, whatever others do, and others do not wait for long."""
+"""Work in pieces: it finishes, whatever others do, and others do not wait for long."""
 
 import asyncio
 

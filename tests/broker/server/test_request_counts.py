@@ -1,4 +1,4 @@
-"""Requests are counted once somebody wants metrics, some are timed, and clients notice nothing of it."""
+"""Requests are counted once metrics are wanted, some are timed, and clients notice none of it."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ async def test_every_request_is_counted_by_its_version_and_every_eighth_is_timed
             await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=3)
         assert counts.total == 10
         assert counts.by_version == {1: 9, 3: 1}
-        assert list(counts.times) == [1.0, 1.0]  # the first and the ninth; the clock moves on with each look
+        assert list(counts.times) == [1.0, 1.0]  # the first and the ninth; the clock advances with each reading
 
 
 async def test_a_timed_request_whose_client_goes_away_is_abandoned():

@@ -182,10 +182,10 @@ async def test_socket_request_max_bytes_is_the_largest_frame_that_is_read():
 
 
 async def test_stopping_closes_listeners_and_connections_and_ends_what_is_under_way():
-    begun, ended = asyncio.Event(), asyncio.Event()
+    started, ended = asyncio.Event(), asyncio.Event()
 
     async def forever(request, message):
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -193,7 +193,7 @@ async def test_stopping_closes_listeners_and_connections_and_ends_what_is_under_
 
     async with serving(Api(ApiKey.HEARTBEAT, forever)) as server, connected(server) as client:
         client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
-        await begun.wait()
+        await started.wait()
         port = server.listeners[0].port
         await server.stop()
         assert await client.closed()

@@ -266,7 +266,7 @@ async def test_half_a_handshake_affects_nobody_and_is_ended():
             assert [connection._tls is None for connection in serving.server.connections] == [True, True, False]
             clock.advance(31)
             assert await half.closed()
-            assert len(serving.server.connections) == 2  # who is silent is only idle
+            assert len(serving.server.connections) == 2  # a silent client is only idle
             silent.close()
             await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
             client.close()

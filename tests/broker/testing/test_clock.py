@@ -27,18 +27,18 @@ async def test_it_runs_as_the_systems_clock_does(clock):
 
 
 async def test_timers_fire_in_order_each_at_its_own_time(clock):
-    begun, wall = clock.monotonic(), clock.now_ms()
+    started, wall = clock.monotonic(), clock.now_ms()
     fired = []
 
     def note(name):
-        fired.append((name, round(clock.monotonic() - begun), round((clock.now_ms() - wall) / 1000)))
+        fired.append((name, round(clock.monotonic() - started), round((clock.now_ms() - wall) / 1000)))
 
     clock.call_later(30, lambda: note("late"))
     clock.call_later(10, lambda: note("early"))
     clock.call_later(50, lambda: note("never"))
     assert await clock.advance(40, nothing) == 2
     assert fired == [("early", 10, 10), ("late", 30, 30)]
-    assert round(clock.monotonic() - begun) >= 40
+    assert round(clock.monotonic() - started) >= 40
     assert clock.ahead_ms == 40_000
 
 
@@ -73,7 +73,7 @@ async def test_a_cancelled_timer_does_not_fire(clock):
     assert fired == []
 
 
-async def test_cancelled_timers_do_not_gather(clock):
+async def test_cancelled_timers_do_not_accumulate(clock):
     for _ in range(5000):
         clock.call_later(3600, lambda: None).cancel()
     assert len(clock._timers) < 3000
@@ -88,17 +88,17 @@ async def test_after_an_advance_time_runs_on(clock):
 
 
 async def test_a_check_runs_on_its_schedule(clock):
-    begun = clock.monotonic()
+    started = clock.monotonic()
     runs = []
-    Every(clock, lambda: 10_000, lambda: runs.append(round(clock.monotonic() - begun))).start()
+    Every(clock, lambda: 10_000, lambda: runs.append(round(clock.monotonic() - started))).start()
     await clock.advance(45, nothing)
     assert runs == [10, 20, 30, 40]
 
 
 async def test_a_week_of_checks_is_thinned_out_and_ends_with_the_last(clock):
-    begun = clock.monotonic()
+    started = clock.monotonic()
     runs = []
-    Every(clock, lambda: 15_000, lambda: runs.append(round(clock.monotonic() - begun))).start()
+    Every(clock, lambda: 15_000, lambda: runs.append(round(clock.monotonic() - started))).start()
     week = 7 * 86_400
     await clock.advance(week, nothing)
     assert 32 <= len(runs) <= 70
@@ -117,7 +117,7 @@ async def test_a_callback_that_fails_does_not_stop_the_others(clock):
     assert [type(each) for each in complaints] == [ZeroDivisionError]
 
 
-async def test_the_wall_time_can_be_put_back_and_the_monotonic_cannot(clock):
+async def test_the_wall_time_can_be_set_back_and_the_monotonic_time_cannot(clock):
     await clock.advance(100, nothing)
     monotonic = clock.monotonic()
     clock.set_wall_ahead(0)

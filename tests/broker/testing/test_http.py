@@ -167,7 +167,7 @@ async def test_a_connection_is_good_for_many_requests(connect):
         (request("POST /echo/a", AUTHORISED, "Transfer-Encoding: chunked"), 411),
     ],
 )
-async def test_what_is_too_much_or_no_http_ends_the_connection(connect, sent, status):
+async def test_oversized_or_invalid_requests_end_the_connection(connect, sent, status):
     reader, writer = await connect()
     writer.write(sent)
     assert (await answer(reader))[0] == status
@@ -182,7 +182,7 @@ async def test_a_client_that_goes_away_in_the_middle_costs_nothing(connect, ask)
     assert (await ask("GET /echo/a", AUTHORISED))[0] == 200
 
 
-async def test_one_that_asks_before_it_sends_is_told_to_go_on(connect):
+async def test_a_client_that_expects_100_continue_gets_it(connect):
     reader, writer = await connect()
     writer.write(request("POST /echo/a", AUTHORISED, "Expect: 100-continue", "Content-Length: 2"))
     assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -27,7 +27,7 @@ def route(broker):
     return type(broker.server.dispatcher._routes[0, 9])
 
 
-async def test_it_is_in_the_way_only_while_something_is_in_use(broker):
+async def test_it_is_attached_only_while_something_is_in_use(broker):
     lab = Lab(cluster_of(broker))
     async with connected(broker.server) as client:
         await write(client)
@@ -62,7 +62,7 @@ async def test_a_watcher_that_fails_changes_nothing_for_clients(broker, monkeypa
     assert [entry["event"] for entry in logs].count("a watcher failed") == 4
 
 
-async def test_a_reset_leaves_what_is_switched_on_on(broker):
+async def test_a_reset_keeps_what_is_switched_on(broker):
     lab = Lab(cluster_of(broker))
     lab.journal.switch(True)
     lab.faults.add({"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"})

@@ -7,7 +7,7 @@ from barnabas.broker.testing.serving import TOKEN_VARIABLE, EphemeralData, Refus
 
 
 class TestEphemeralData:
-    def test_a_new_folder_is_made_and_removed(self):
+    def test_a_new_folder_is_created_and_removed(self):
         data = EphemeralData(None)
         assert os.path.isdir(data.folder)
         data.end()
@@ -41,14 +41,14 @@ class TestControlToken:
         monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]", "127.8.8.8"])
-    def test_on_the_loopback_interface_one_is_made_up_and_told(self, host):
+    def test_on_the_loopback_interface_a_token_is_generated_and_printed(self, host):
         (first, told), (second, _) = control_token(host), control_token(host)
         assert told
         assert first != second
         assert len(first) >= 32
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
-    def test_where_others_may_come_it_must_be_given(self, host, monkeypatch):
+    def test_a_token_must_be_given_where_others_can_connect(self, host, monkeypatch):
         with pytest.raises(Refused, match=TOKEN_VARIABLE):
             control_token(host)
         monkeypatch.setenv(TOKEN_VARIABLE, "secret")
@@ -67,7 +67,7 @@ class TestWatchingTheParent:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(gone.wait(), 0.05)
 
-    async def test_without_pidfds_it_is_looked_for_again_and_again(self, monkeypatch):
+    async def test_without_pidfds_the_parent_is_polled(self, monkeypatch):
         monkeypatch.delattr(os, "pidfd_open", raising=False)
         monkeypatch.setattr("barnabas.broker.testing.serving._SECONDS_BETWEEN_CHECKS", 0.01)
         gone = asyncio.Event()

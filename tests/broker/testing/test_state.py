@@ -1,4 +1,4 @@
-"""What a broker says of its own state."""
+"""What a broker says about its own state."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a message is about, read off the names of its fields."""
+"""What a message is about, derived from the names of its fields."""
 
 import pytest
 

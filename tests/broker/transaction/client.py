@@ -86,7 +86,7 @@ class TransactionClient:
         request = ListTransactionsRequest(**{"state_filters": [], "producer_id_filters": [], **filters})
         return await self.ask(ApiKey.LIST_TRANSACTIONS, request, version)
 
-    async def begun(self, *partitions, transactional_id=ID, version=5):
+    async def begin_transaction(self, *partitions, transactional_id=ID, version=5):
         """A producer with a transaction under way: its id and epoch."""
         error, *producer = await self.init(transactional_id)
         assert error == ErrorCode.NONE
@@ -120,7 +120,7 @@ async def transaction_client(broker):
         client = TransactionClient(broker, client)
         assert await client.find_coordinator() == ErrorCode.NONE
         while (await client.describe())[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            pass  # as a client does: it asks again
+            pass  # as a client does: it retries
         yield client
 
 

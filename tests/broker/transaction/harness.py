@@ -19,7 +19,7 @@ T0, T1 = ("t", 0), ("t", 1)
 
 
 def metadata(state=State.EMPTY, *, producer_id=7, epoch=3, partitions=(), **fields) -> TransactionMetadata:
-    """What is known of an id, in some state; its transaction is one that began at 900."""
+    """What is known about an id, in some state; its transaction started at 900."""
     began = state not in (State.EMPTY, State.DEAD)
     return TransactionMetadata(
         **{
@@ -38,10 +38,10 @@ def metadata(state=State.EMPTY, *, producer_id=7, epoch=3, partitions=(), **fiel
 
 
 class Coordinator:
-    """What a producer sees of a shard. Operations are carried out as the run-time does: decide, append, replay, tell.
+    """What a producer sees of a shard. Operations are carried out as the run-time does: decide, append, replay, report.
 
-    It begins with what another has appended, if that is given. With `hold_markers`, markers are written when a test
-    says so (`write_markers`); else at once.
+    It starts with what another shard has appended, if that is given. With `hold_markers`, markers are written when a
+    test says so (`write_markers`); else at once.
     """
 
     def __init__(self, records=(), now_ms=1_000_000):
@@ -64,7 +64,7 @@ class Coordinator:
         """Another coordinator that has replayed what this one appended, and finishes what it finds decided."""
         return Coordinator(self.records, self.time)
 
-    # --- what operations need of a coordinator ---
+    # --- what operations need from a coordinator ---
 
     def now_ms(self):
         return self.time
@@ -132,7 +132,7 @@ class Coordinator:
 
     # --- whole stories ---
 
-    def begun(self, *partitions, version=2):
+    def begin_transaction(self, *partitions, version=2):
         """A producer with a transaction under way: its id and epoch."""
         _, *producer = self.init()
         assert self.add(producer, *(partitions or (T0,)), version=version) == ErrorCode.NONE

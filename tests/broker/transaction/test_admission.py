@@ -136,14 +136,14 @@ class TestAsking:
         assert [asked[3] for asked in coordinator.asked] == [0, 1]
 
     @pytest.mark.parametrize("version", [11, 12])
-    async def test_nor_about_an_epoch_that_the_partition_knows_to_be_over(self, broker, client, coordinator, version):
+    async def test_the_coordinator_is_not_asked_about_an_outdated_epoch(self, broker, client, coordinator, version):
         await send(broker, client, (0, records(epoch=1)), version=version)
         coordinator.error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         sent = await send(broker, client, (0, records(epoch=0)), (1, records(epoch=0)), version=version)
         assert sent == [(ErrorCode.INVALID_PRODUCER_EPOCH, -1), (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1)]
         assert [asked[3:] for asked in coordinator.asked] == [(1, [("t", 0)]), (0, [("t", 1)])]
 
-    async def test_nor_about_what_is_in_no_transaction(self, broker, client, coordinator):
+    async def test_the_coordinator_is_not_asked_about_batches_outside_transactions(self, broker, client, coordinator):
         plain = records(transactional=False)
         without_producer = batch(b"x", transactional=True)
         assert await send(broker, client, (0, plain), (1, without_producer)) == [(ErrorCode.NONE, 0)] * 2
@@ -190,7 +190,7 @@ class TestErrors:
         coordinator.error = ErrorCode.CONCURRENT_TRANSACTIONS
         assert await error_of(broker, client, (0, records()), version=11) == ErrorCode.NOT_ENOUGH_REPLICAS
 
-    async def test_of_one_partition_are_no_others(self, broker, client, coordinator):
+    async def test_of_one_partition_do_not_affect_others(self, broker, client, coordinator):
         await send(broker, client, (0, records()), version=11)
         coordinator.error = ErrorCode.TRANSACTION_ABORTABLE
         plain = batch(b"plain")
@@ -224,7 +224,7 @@ class TestOrder:
         assert values(broker) == [b"0", b"1", b"2"]
         assert len(coordinator.asked) == 1
 
-    async def test_and_is_refused_with_it(self, broker, client, coordinator):
+    async def test_what_waits_behind_a_refused_batch_is_refused_too(self, broker, client, coordinator):
         coordinator.holds = True
         client.send(self.several(broker, *(request(broker, (0, records(n))) for n in range(3))))
         await coordinator.until_asked(1)
@@ -297,7 +297,7 @@ class TestTheTransactionBefore:
         clock.advance(BACKOFF)
         assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NONE, 0)]
 
-    async def test_its_marker_does_not_turn_away_what_waits(self, broker, client, coordinator, clock):
+    async def test_its_marker_does_not_refuse_what_waits(self, broker, client, coordinator, clock):
         """The marker has the epoch of the producer's next transaction, whose first batch has been here before it."""
         coordinator.error = ErrorCode.CONCURRENT_TRANSACTIONS
         client.send(frame(ApiKey.PRODUCE, request(broker, (0, records(epoch=1))), 12))
@@ -323,7 +323,7 @@ class TestTheTransactionBefore:
         for offset in range(2):
             assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.NONE, offset)]
 
-    async def test_and_if_it_was_the_end_of_this_one_nothing_is_appended(self, broker, client, coordinator):
+    async def test_nothing_is_appended_if_the_marker_ended_this_transaction(self, broker, client, coordinator):
         coordinator.holds = True
         client.send(frame(ApiKey.PRODUCE, request(broker, (0, records())), 12))
         await coordinator.until_asked(1)
@@ -334,7 +334,7 @@ class TestTheTransactionBefore:
         assert told((await client.answer(ApiKey.PRODUCE, 12))[1]) == [(ErrorCode.INVALID_TXN_STATE, -1)]
         assert values(broker) == []
 
-    async def test_but_not_forever(self, broker, client, coordinator, clock):
+    async def test_it_is_not_waited_for_forever(self, broker, client, coordinator, clock):
         coordinator.error = ErrorCode.CONCURRENT_TRANSACTIONS
         client.send(frame(ApiKey.PRODUCE, request(broker, (0, records())), 12))
         await coordinator.until_asked(1)
@@ -355,7 +355,7 @@ class TestAnotherBrokerLeads:
         coordinator.held[0](ErrorCode.NONE)  # too late
         assert values(broker) == []
 
-    async def test_and_what_was_admitted_is_asked_about_again(self, broker, client, coordinator):
+    async def test_the_coordinator_is_asked_again_about_what_was_admitted(self, broker, client, coordinator):
         """Meanwhile the transaction may have ended there."""
         part = partition(broker, "t", 0)
         part.admissions.try_out(PRODUCER, 0, 0, from_zero=False, now_ms=0)

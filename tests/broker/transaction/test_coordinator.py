@@ -75,19 +75,19 @@ def markers(broker, index=0):
     ]
 
 
-# --- the way of a transaction ---
+# --- the course of a transaction ---
 
 
 async def test_a_transaction_is_ended_in_three_steps(client):
-    producer_id, epoch = await client.begun(("t", 0), ("t", 2))
+    producer_id, epoch = await client.begin_transaction(("t", 0), ("t", 2))
     assert await client.end((producer_id, epoch)) == (ErrorCode.NONE, producer_id, epoch + 1)
     assert written(client.broker) == [(ID, state) for state in ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit")]
     assert markers(client.broker, 0) == markers(client.broker, 2) == [(True, producer_id, epoch + 1, 0)]
     assert markers(client.broker, 1) == []
 
 
-async def test_when_it_is_answered_the_next_one_may_begin_at_once(client):
-    producer = await client.begun(version=3)
+async def test_when_it_is_answered_the_next_one_may_start_at_once(client):
+    producer = await client.begin_transaction(version=3)
     for commit in (True, False) * 5:
         assert (await client.end(producer, commit, version=4))[0] == ErrorCode.NONE
         assert await client.add(producer, ("t", 0)) == {("t", 0): ErrorCode.NONE}
@@ -95,7 +95,7 @@ async def test_when_it_is_answered_the_next_one_may_begin_at_once(client):
 
 
 async def test_what_many_decide_in_one_turn_is_one_append(client):
-    producers = {f"p{n}": await client.begun(transactional_id=f"p{n}") for n in range(10)}
+    producers = {f"p{n}": await client.begin_transaction(transactional_id=f"p{n}") for n in range(10)}
     before = len(batches(client.broker, STATE))
     for transactional_id, producer in producers.items():
         client.send(ApiKey.END_TXN, end_request(producer, transactional_id=transactional_id), 5)
@@ -119,7 +119,7 @@ async def abort_on_a_connection_of_its_own(broker, transactional_id):
 
 async def test_operations_on_one_id_in_one_turn_are_decided_in_order(client):
     """Two ends of one transaction meet in a turn: the second is the repetition of the first."""
-    producer = await client.begun(version=3)
+    producer = await client.begin_transaction(version=3)
     transactions = client.broker.transactions
     answers = []
     for _ in range(2):
@@ -130,8 +130,8 @@ async def test_operations_on_one_id_in_one_turn_are_decided_in_order(client):
     assert answers[1:] == [(ErrorCode.NONE, *producer)]
 
 
-async def test_partitions_that_are_there_already_need_no_turn(client):
-    producer = await client.begun()
+async def test_partitions_that_were_already_added_need_no_turn(client):
+    producer = await client.begin_transaction()
     done = []
     client.broker.transactions.add_partitions(ID, *producer, [("t", 0)], done.append)
     assert done == [ErrorCode.NONE]
@@ -143,7 +143,7 @@ async def test_partitions_that_are_there_already_need_no_turn(client):
 
 
 async def test_which_partitions_are_part_of_a_transaction(client):
-    producer_id, epoch = producer = await client.begun(("t", 0))
+    producer_id, epoch = producer = await client.begin_transaction(("t", 0))
 
     def verify(*question):
         told = []
@@ -159,10 +159,10 @@ async def test_which_partitions_are_part_of_a_transaction(client):
     assert verify("", *producer, [("t", 0)]) == {("t", 0): ErrorCode.INVALID_REQUEST}
 
 
-async def test_where_everything_waits_for_the_disk_an_end_does_too(tmp_path):
-    """Each step is on disk before the next; a client still need not come again."""
+async def test_an_end_waits_for_the_disk_if_everything_does(tmp_path):
+    """Each step is on disk before the next; a client still need not retry."""
     async with coordinating(tmp_path, log_flush_interval_messages=1) as client:
-        producer = await client.begun(("t", 0), ("t", 1))
+        producer = await client.begin_transaction(("t", 0), ("t", 1))
         for _ in range(3):
             error, *producer = await client.end(producer)
             assert error == ErrorCode.NONE
@@ -176,9 +176,9 @@ async def test_where_everything_waits_for_the_disk_an_end_does_too(tmp_path):
 # --- restarts ---
 
 
-async def test_after_a_restart_a_transaction_goes_on(tmp_path):
+async def test_after_a_restart_a_transaction_continues(tmp_path):
     async with coordinating(tmp_path) as client:
-        producer = await client.begun(("t", 0))
+        producer = await client.begin_transaction(("t", 0))
     async with running(tmp_path) as broker, transaction_client(broker) as client:
         assert await client.add(producer, ("t", 1)) == {("t", 1): ErrorCode.NONE}
         assert (await client.end(producer))[0] == ErrorCode.NONE
@@ -188,7 +188,7 @@ async def test_after_a_restart_a_transaction_goes_on(tmp_path):
 @pytest.mark.parametrize(("state", "commit"), [(State.PREPARE_COMMIT, True), (State.PREPARE_ABORT, False)])
 async def test_after_a_restart_what_was_decided_is_finished(tmp_path, state, commit):
     async with coordinating(tmp_path) as client:
-        producer = await client.begun(("t", 0), ("t", 1))
+        producer = await client.begin_transaction(("t", 0), ("t", 1))
         known = client.broker.transactions.describe(ID)
         assert isinstance(known, TransactionMetadata)
         append(client.broker, known._replace(state=state, client_version=0))
@@ -202,9 +202,9 @@ async def test_after_a_restart_what_was_decided_is_finished(tmp_path, state, com
 
 
 async def test_what_was_decided_is_finished_by_a_broker_that_does_not_know_the_topic_yet(tmp_path, monkeypatch):
-    """It is told to lead before it is told of the cluster."""
+    """It is told to lead before it is told about the cluster."""
     async with coordinating(tmp_path) as client:
-        await client.begun(("t", 0))
+        await client.begin_transaction(("t", 0))
         known = client.broker.transactions.describe(ID)
         append(client.broker, known._replace(state=State.PREPARE_COMMIT, client_version=0))
     with monkeypatch.context() as patch:
@@ -226,7 +226,7 @@ def append(broker, metadata):
 
 async def test_the_coordinators_epoch_goes_up_with_a_restart_after_a_crash(tmp_path):
     async with coordinating(tmp_path) as client:
-        producer = await client.begun(version=3)
+        producer = await client.begin_transaction(version=3)
         await client.end(producer, version=4)
     (tmp_path / ".kafka_cleanshutdown").unlink()
     async with running(tmp_path) as broker, transaction_client(broker) as client:
@@ -249,8 +249,8 @@ async def test_without_its_topic_there_is_no_coordinator(tmp_path):
         assert told == [ErrorCode.NOT_COORDINATOR, gone, gone]
 
 
-async def test_when_its_topic_is_deleted_all_is_forgotten(client):
-    producer = await client.begun()
+async def test_when_its_topic_is_deleted_everything_is_forgotten(client):
+    producer = await client.begin_transaction()
     told = []
     client.broker.transactions.add_partitions(ID, *producer, [("t", 1)], told.append)
     await delete_topic(client.broker, STATE)
@@ -282,7 +282,7 @@ def taken(producer_id, *indexes):
 
 
 async def test_where_others_write_markers_the_end_is_answered_when_it_is_decided(client, peers):
-    producer = await client.begun(("t", 0), ("t", 1))
+    producer = await client.begin_transaction(("t", 0), ("t", 1))
     error, *producer = await client.end(producer)
     assert error == ErrorCode.NONE
     assert await client.state() == "PrepareCommit"
@@ -295,7 +295,7 @@ async def test_where_others_write_markers_the_end_is_answered_when_it_is_decided
 
 
 async def test_a_coordinator_that_is_deposed_leaves_the_rest_to_the_next(client, peers, clock):
-    producer = await client.begun(("t", 0), ("t", 1))
+    producer = await client.begin_transaction(("t", 0), ("t", 1))
     await client.end(producer)
     state, transactions = partition(client.broker, STATE), client.broker.transactions
     state.follow(9, 1)
@@ -319,7 +319,7 @@ async def test_a_coordinator_that_is_deposed_leaves_the_rest_to_the_next(client,
 async def test_what_cannot_be_written_changes_nothing(tmp_path):
     disk = FaultyFileSystem()
     async with coordinating(tmp_path, file_system=disk) as client:
-        producer = await client.begun(("t", 0))
+        producer = await client.begin_transaction(("t", 0))
         before = client.broker.transactions.describe(ID)
         disk.write_error = OSError("no space left")
         with capture_logs():
@@ -335,7 +335,7 @@ async def test_what_cannot_be_written_changes_nothing(tmp_path):
 
 async def test_a_marker_that_cannot_be_written_is_written_later(tmp_path, clock, monkeypatch):
     async with coordinating(tmp_path, clock=clock) as client:
-        producer = await client.begun(("t", 0), ("t", 1))
+        producer = await client.begin_transaction(("t", 0), ("t", 1))
         markers_of = client.broker.transaction_markers
         write = markers_of.write
         failing = {("t", 1): ErrorCode.KAFKA_STORAGE_ERROR, ("t", 0): ErrorCode.NONE}
@@ -355,7 +355,7 @@ async def test_a_marker_that_cannot_be_written_is_written_later(tmp_path, clock,
 
 async def test_a_producer_does_not_wait_for_an_abort_that_is_held_up(tmp_path, clock, monkeypatch):
     async with coordinating(tmp_path, clock=clock) as client:
-        await client.begun()
+        await client.begin_transaction()
         failing = {("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
         with monkeypatch.context() as patch, capture_logs():
             patch.setattr(client.broker.transaction_markers, "write", lambda marker, done: done(failing))
@@ -365,7 +365,7 @@ async def test_a_producer_does_not_wait_for_an_abort_that_is_held_up(tmp_path, c
 
 
 async def test_a_partition_that_has_moved_on_needs_no_marker(client, monkeypatch):
-    producer = await client.begun(("t", 0), ("t", 1))
+    producer = await client.begin_transaction(("t", 0), ("t", 1))
     moved_on = {("t", 0): ErrorCode.INVALID_PRODUCER_EPOCH, ("t", 1): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
     monkeypatch.setattr(client.broker.transaction_markers, "write", lambda marker, done: done(moved_on))
     assert (await client.end(producer))[0] == ErrorCode.NONE
@@ -375,7 +375,7 @@ async def test_a_partition_that_has_moved_on_needs_no_marker(client, monkeypatch
 async def test_a_completion_that_cannot_be_written_is_written_later(tmp_path, clock):
     disk = FaultyFileSystem()
     async with coordinating(tmp_path, clock=clock, file_system=disk) as client:
-        producer = await client.begun(("t", 0))
+        producer = await client.begin_transaction(("t", 0))
         transactions = client.broker.transactions
         answers = []
         transactions.end_transaction(ID, *producer, True, 2, lambda *answer: answers.append(answer))
@@ -393,7 +393,7 @@ async def test_a_completion_that_cannot_be_written_is_written_later(tmp_path, cl
 
 
 async def test_a_topic_that_is_deleted_does_not_hold_up_its_transactions(client):
-    producer = await client.begun(("t", 0))
+    producer = await client.begin_transaction(("t", 0))
     await delete_topic(client.broker, "t")
     assert (await client.end(producer))[0] == ErrorCode.NONE
     assert await client.state() == "CompleteCommit"
@@ -401,7 +401,7 @@ async def test_a_topic_that_is_deleted_does_not_hold_up_its_transactions(client)
 
 async def test_an_id_with_more_partitions_than_a_record_may_hold(tmp_path):
     async with coordinating(tmp_path, message_max_bytes=200) as client:
-        producer = await client.begun(("t", 0))
+        producer = await client.begin_transaction(("t", 0))
         many = [(f"a-topic-with-a-long-name-{n}", 0) for n in range(20)]
         told = []
         client.broker.transactions.add_partitions(ID, *producer, many, told.append)
@@ -424,8 +424,8 @@ async def test_a_transaction_whose_time_is_over_is_aborted(client, clock):
     assert (await client.add(producer, ("t", 0)))["t", 0] == ErrorCode.PRODUCER_FENCED
 
 
-async def test_after_the_abort_of_its_last_epoch_a_producer_goes_on_with_another_id(client, clock):
-    producer_id, _ = await client.begun()
+async def test_after_the_abort_of_its_last_epoch_a_producer_continues_with_another_id(client, clock):
+    producer_id, _ = await client.begin_transaction()
     transactions = client.broker.transactions
     _, shard = transactions._runtime.shard_of(ID)
     shard.replay(transaction_record(transactions.describe(ID)._replace(producer_epoch=32766)).read)
@@ -451,7 +451,7 @@ async def test_an_idle_id_is_forgotten(tmp_path, clock):
     settings = {"transactional_id_expiration_ms": 10_000_000, "connections_max_idle_ms": 100_000_000, "clock": clock}
     async with coordinating(tmp_path, **settings) as client:
         await client.init("idle")
-        await client.begun(transactional_id="busy")
+        await client.begin_transaction(transactional_id="busy")
         clock.advance(3600)
         assert await client.state("idle") == "Empty"
         clock.advance(2 * 3600)
@@ -477,9 +477,9 @@ async def test_many_idle_ids_are_forgotten_turn_by_turn(tmp_path, clock, monkeyp
         assert (await client.list()).transaction_states == []
 
 
-async def test_an_id_that_cannot_be_looked_at_is_set_aside_and_the_others_time_out(client, clock, monkeypatch):
-    await client.begun(transactional_id="broken")
-    await client.begun(transactional_id="late")
+async def test_an_id_that_fails_is_set_aside_and_the_others_time_out(client, clock, monkeypatch):
+    await client.begin_transaction(transactional_id="broken")
+    await client.begin_transaction(transactional_id="late")
 
     def picky(metadata, *_):
         if metadata.transactional_id == "broken":
@@ -496,7 +496,7 @@ async def test_an_id_that_cannot_be_looked_at_is_set_aside_and_the_others_time_o
     assert ("transactional id", "broken") in client.broker.set_aside
 
 
-async def test_what_does_not_belong_into_the_log_of_transactions_does_no_harm(tmp_path):
+async def test_foreign_records_in_the_transaction_log_do_no_harm(tmp_path):
     """For example a marker, or records from a client that calls itself __admin_client."""
     marker = build_end_transaction_marker(
         ControlType.COMMIT, timestamp=0, producer_id=7, producer_epoch=0, coordinator_epoch=0

@@ -1,4 +1,4 @@
-"""What becomes of a transactional id, from every state: as Apache Kafka 4.3.1 was seen to decide."""
+"""What happens to a transactional id, from every state, as Apache Kafka 4.3.1 decides."""
 
 import pytest
 
@@ -47,11 +47,11 @@ def test_an_open_transaction_is_aborted_first():
 
 
 @pytest.mark.parametrize("state", PREPARED)
-def test_while_a_transaction_is_being_ended_producers_come_again(state):
+def test_while_a_transaction_is_ending_producers_have_to_retry(state):
     assert init(metadata(state)) == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_a_producer_may_go_on_after_an_error_in_the_next_epoch():
+def test_a_producer_may_continue_after_an_error_in_the_next_epoch():
     found = init(metadata(epoch=3), expected=(7, 3))
     assert (found.producer_id, found.producer_epoch, found.last_producer_epoch) == (7, 4, 3)
     again = init(found, expected=(7, 3))
@@ -59,11 +59,11 @@ def test_a_producer_may_go_on_after_an_error_in_the_next_epoch():
 
 
 @pytest.mark.parametrize("expected", [(7, 2), (7, 4), (8, 3), (8, 0)])
-def test_but_not_if_another_has_come(expected):
+def test_a_producer_may_not_continue_if_another_has_started(expected):
     assert init(metadata(epoch=3), expected=expected) == ErrorCode.PRODUCER_FENCED
 
 
-def test_a_producer_that_goes_on_with_a_forgotten_id_gets_a_new_one():
+def test_a_producer_that_continues_with_a_forgotten_id_gets_a_new_one():
     found = init(None, expected=(7, 3), new_producer_id=42)
     assert (found.producer_id, found.producer_epoch) == (42, 0)
 
@@ -76,19 +76,19 @@ def test_when_the_epochs_are_used_up_there_is_a_new_producer_id(expected):
     assert (found.producer_id, found.producer_epoch, found.previous_producer_id) == (42, 0, 7)
 
 
-def test_the_request_for_it_may_come_again():
+def test_the_request_for_a_new_producer_id_may_be_repeated():
     current = init(metadata(epoch=32766), (7, 32766), new_producer_id=42)
     again = init(current, (7, 32766), new_producer_id=43)
     assert (again.producer_id, again.producer_epoch) == (42, 0)
 
 
-def test_but_only_from_the_producer_that_asked():
+def test_it_may_be_repeated_only_by_the_producer_that_asked():
     current = init(metadata(epoch=32766), new_producer_id=42)
     assert init(current, (7, 32766), new_producer_id=43) == ErrorCode.PRODUCER_FENCED
 
 
 def test_the_epoch_that_only_fences_is_given_to_no_producer():
-    """The last producer is fenced by an abort, and goes on: there is no epoch left for it."""
+    """The last producer is fenced by an abort, and continues: there is no epoch left for it."""
     fenced = complete(abort_and_fence(metadata(State.ONGOING, epoch=32766), NOW), NOW)
     assert fenced.producer_epoch == 32767
     found = init(fenced, (7, 32766), new_producer_id=42)
@@ -109,7 +109,7 @@ def add(current, *partitions, producer=(7, 3), version=2):
 
 
 @pytest.mark.parametrize("state", IDLE)
-def test_a_transaction_begins_with_its_first_partition(state):
+def test_a_transaction_starts_with_its_first_partition(state):
     found = add(metadata(state, client_version=2), T0, version=0)
     assert found == metadata(State.ONGOING, partitions=[T0], start_ms=NOW, last_update_ms=NOW, client_version=0)
 
@@ -173,7 +173,7 @@ def test_the_end_is_decided(commit, state):
     ],
 )
 def test_ending_what_is_not_under_way(state, commit, classic, bumping):
-    """The classic way repeats the last end; with an epoch for each transaction, only an abort makes sense."""
+    """The classic protocol repeats the last end; with an epoch for each transaction, only an abort makes sense."""
     assert end(metadata(state), commit, version=0) == classic
     found = end(metadata(state), commit)
     if isinstance(bumping, ErrorCode):
@@ -252,7 +252,7 @@ def test_a_transaction_is_timed_out_when_it_is_open_for_longer_than_its_producer
         assert is_timed_out(metadata(state), 10**9) == (state == State.ONGOING)
 
 
-def test_an_abort_over_the_head_of_the_producer_fences_it():
+def test_an_abort_without_the_producer_fences_it():
     found = abort_and_fence(metadata(State.ONGOING, partitions=[T0]), NOW)
     assert found == metadata(
         State.PREPARE_ABORT, epoch=4, partitions=[T0], last_update_ms=NOW, client_version=2, last_producer_epoch=3

@@ -1,4 +1,4 @@
-"""From the decision over the markers to the completion, with time in between, failures, and another coordinator."""
+"""From the decision through the markers to the completion, with time in between, failures, and another coordinator."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -134,7 +134,7 @@ def test_for_other_brokers_its_client_does_not_wait(coordinator, markers):
     assert coordinator.told == [False]
 
 
-def test_only_what_was_not_taken_is_sent_again(coordinator, markers):
+def test_only_markers_that_were_not_accepted_are_sent_again(coordinator, markers):
     coordinator.decide()
     with capture_logs() as logs:
         markers.answer(t1=MOVED)
@@ -199,7 +199,7 @@ def test_in_a_new_epoch_of_the_same_coordinator_markers_carry_that(coordinator, 
 class TestTheCoordinatorMoves:
     """The next one finds the decision in its log. No marker is lost, and the old one stops."""
 
-    def test_before_any_marker_is_taken(self, coordinator, markers):
+    def test_before_any_marker_is_accepted(self, coordinator, markers):
         coordinator.decide(State.PREPARE_ABORT)
         old, old_done = markers.sent.pop()
         coordinator.lose()
@@ -222,7 +222,7 @@ class TestTheCoordinatorMoves:
         assert new.state == State.COMPLETE_COMMIT
 
     def test_before_the_completion_is_committed(self, coordinator, markers):
-        """What the old one wrote is cut: every partition gets its marker twice, which changes nothing there."""
+        """What the old one wrote is truncated: every partition gets its marker twice, which changes nothing there."""
         coordinator.decide()
         decided = list(coordinator.records)
         markers.answer()

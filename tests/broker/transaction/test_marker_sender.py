@@ -19,7 +19,7 @@ from tests.broker.transaction.cluster import LOST, ME, OTHER, THIRD, Cluster, Pe
 
 
 class Local:
-    """The partitions of this broker, which take every marker."""
+    """The partitions of this broker, which accept every marker."""
 
     def __init__(self):
         self.written = []
@@ -60,7 +60,7 @@ def marker(*indexes, producer_id=7, topic="t", version=2):
 
 
 def send(sender, marker, is_wanted=lambda: True):
-    """What is told, as it is told."""
+    """The results, as they are reported."""
     told = []
     sender.send(marker, told.append, is_wanted)
     return told
@@ -137,13 +137,13 @@ async def test_two_markers_of_a_producer_are_two_requests(sender, peers):
         assert [topic.partition_indexes for each in asked.message.markers for topic in each.topics] == [[index]]
 
 
-async def test_errors_are_told_partition_by_partition(sender, peers):
+async def test_errors_are_reported_partition_by_partition(sender, peers):
     told = send(sender, marker(1, 2))
     await peers.answer(OTHER, response((7, [1]), error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert told == [{("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER, ("t", 2): ErrorCode.UNKNOWN_SERVER_ERROR}]
 
 
-async def test_a_lost_answer_says_nothing(sender, peers):
+async def test_a_lost_answer_is_an_error(sender, peers):
     told = send(sender, marker(1))
     await peers.answer(OTHER, LOST)
     assert told == [{("t", 1): ErrorCode.NETWORK_EXCEPTION}]
@@ -163,14 +163,14 @@ async def test_a_deleted_partition_needs_none(sender):
     assert send(sender, marker(0, topic="gone")) == [{("gone", 0): ErrorCode.NONE}]
 
 
-async def test_before_a_broker_has_heard_of_the_cluster_nothing_counts_as_deleted(sender, cluster):
+async def test_before_a_broker_knows_the_cluster_nothing_counts_as_deleted(sender, cluster):
     """It coordinates, so it must know the topic of transactions; as long as it does not, it knows none."""
     cluster.delete("__transaction_state")
     cluster.delete("t")
     assert send(sender, marker(0)) == [{("t", 0): ErrorCode.LEADER_NOT_AVAILABLE}]
 
 
-async def test_what_is_no_longer_wanted_is_not_sent_and_its_answer_not_told(sender, peers):
+async def test_markers_that_are_no_longer_wanted_are_not_sent_and_their_answers_dropped(sender, peers):
     wanted = True
     under_way = send(sender, marker(1), lambda: wanted)
     waiting = send(sender, marker(1, producer_id=8), lambda: wanted)
@@ -181,7 +181,7 @@ async def test_what_is_no_longer_wanted_is_not_sent_and_its_answer_not_told(send
     assert under_way == waiting == []
 
 
-async def test_one_who_cannot_be_told_does_not_keep_it_from_the_others(sender, peers):
+async def test_a_failing_callback_does_not_affect_the_others(sender, peers):
     sender.send(marker(1), lambda errors: 1 // 0, lambda: True)
     told = send(sender, marker(1, producer_id=8))
     with capture_logs() as logs:
@@ -190,7 +190,7 @@ async def test_one_who_cannot_be_told_does_not_keep_it_from_the_others(sender, p
     assert len(logs) == 1
 
 
-async def test_an_answer_that_makes_no_sense_is_as_good_as_none(sender, peers):
+async def test_an_invalid_answer_counts_as_none(sender, peers):
     told = send(sender, marker(1))
     with capture_logs():
         await peers.answer(OTHER, response((7, [1]), error=12345))

@@ -39,7 +39,7 @@ def admit(part, producer_id=PRODUCER, epoch=0):
 
 
 def begin(broker, index=0, *, producer_id=PRODUCER, epoch=0, sequence=0):
-    """A transaction under way in a partition: gives the offset at which it begins."""
+    """Start a transaction in a partition; returns the offset at which it starts."""
     data = batch(b"a", b"b", producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True)
     part = partition(broker, "t", index)
     admit(part, producer_id, epoch)
@@ -54,7 +54,7 @@ def marker(*partitions, producer_id=PRODUCER, epoch=0, coordinator_epoch=3, comm
 
 
 def start(broker, written):
-    """Begin to write a marker: gives what will become of it in each partition."""
+    """Start to write a marker; returns a future with the result for each partition."""
     future = asyncio.get_running_loop().create_future()
     broker.transaction_markers.write(written, lambda errors: future.set_result(dict(errors)))
     return future
@@ -90,7 +90,7 @@ class TestAMarker:
         assert [producer.current_transaction_first_offset for producer in producers] == [None, 0, None]
         assert [producer.coordinator_epoch for producer in producers] == [3, -1, 3]
 
-    async def test_of_an_abort_is_noted_for_readers(self, broker):
+    async def test_of_an_abort_is_indexed_for_readers(self, broker):
         begin(broker)
         begin(broker, producer_id=8)
         await write(broker, 0, producer_id=8, commit=False)
@@ -98,7 +98,7 @@ class TestAMarker:
         log = partition(broker).log
         assert log.aborted_transactions(0, log.end_offset) == [AbortedTransaction(8, 2, 4, 0)]
 
-    async def test_for_a_producer_that_wrote_nothing_is_written_all_the_same(self, broker):
+    async def test_for_a_producer_that_wrote_nothing_is_written_nevertheless(self, broker):
         assert await write(broker, 0) == {("t", 0): ErrorCode.NONE}
         assert partition(broker).log.end_offset == 1
 
@@ -129,7 +129,7 @@ class TestWrites:
         log = partition(broker).log
         assert (log.last_stable_offset, log.end_offset) == (2, 2)
 
-    async def test_what_was_let_in_and_comes_after_the_marker_is_refused(self, broker):
+    async def test_an_admitted_batch_that_comes_after_the_marker_is_refused(self, broker):
         part = partition(broker)
         admit(part)
         await write(broker, 0)
@@ -156,7 +156,7 @@ class TestWrites:
 
 
 class TestRefusals:
-    async def test_of_an_epoch_that_is_over(self, broker):
+    async def test_of_an_outdated_epoch(self, broker):
         begin(broker, epoch=5)
         assert await write(broker, 0, 1, epoch=4) == {
             ("t", 0): ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -164,7 +164,7 @@ class TestRefusals:
         }
         assert partition(broker).log.last_stable_offset == 0
 
-    async def test_of_a_coordinator_that_is_over(self, broker):
+    async def test_of_an_outdated_coordinator(self, broker):
         await write(broker, 0, coordinator_epoch=9)
         assert await write(broker, 0, coordinator_epoch=8) == {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 
@@ -184,18 +184,18 @@ class TestRefusals:
 
 
 class TestPartitionsThatAreNotLedHere:
-    """They may exist elsewhere: whoever has a marker written looks at the metadata."""
+    """They may exist elsewhere: the caller checks the metadata."""
 
     async def test_are_refused(self, broker):
         names = [("t", 3), ("unknown", 0)]
         assert await write(broker, *names) == dict.fromkeys(names, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    async def test_also_those_that_are_deleted_meanwhile(self, broker):
+    async def test_partitions_that_are_deleted_meanwhile_are_refused(self, broker):
         future = start(broker, marker(0))
         partition(broker).delete()
         assert await future == {("t", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
-    async def test_and_those_that_lack_replicas_in_sync(self, broker, monkeypatch):
+    async def test_partitions_with_too_few_in_sync_replicas_are_refused(self, broker, monkeypatch):
         monkeypatch.setattr(type(partition(broker)), "has_enough_replicas", lambda self: False)
         assert await write(broker, 0) == {("t", 0): ErrorCode.NOT_ENOUGH_REPLICAS}
         assert partition(broker).log.end_offset == 0
@@ -210,7 +210,7 @@ async def test_a_marker_in_a_partition_of_offsets_ends_the_transaction_of_its_gr
         await write(broker, (CONSUMER_OFFSETS, 0), commit=False)
         part = partition(broker, CONSUMER_OFFSETS, 0)
         assert part.log.end_offset == 1
-        begun = batch(b"a", producer_id=9, producer_epoch=4, base_sequence=-1, transactional=True)
-        part.log.append([memoryview(bytearray(begun))], leader_epoch=0, now_ms=1, origin=AppendOrigin.COORDINATOR)
+        started = batch(b"a", producer_id=9, producer_epoch=4, base_sequence=-1, transactional=True)
+        part.log.append([memoryview(bytearray(started))], leader_epoch=0, now_ms=1, origin=AppendOrigin.COORDINATOR)
         await write(broker, (CONSUMER_OFFSETS, 0), producer_id=9, epoch=3)  # refused: nothing ends
     assert ended == [(1, PRODUCER, True), (0, PRODUCER, False)]

@@ -1,4 +1,4 @@
-"""What is asked of transactional ids: whole stories, and any story at all with crashes in between."""
+"""Operations on transactional ids: whole scenarios, and random ones with crashes in between."""
 
 import pytest
 from hypothesis import settings
@@ -28,7 +28,7 @@ def states(coordinator):
 
 
 def test_a_transaction_with_an_epoch_of_its_own(coordinator):
-    producer = coordinator.begun(T0, T1)
+    producer = coordinator.begin_transaction(T0, T1)
     assert coordinator.end(producer) == (ErrorCode.NONE, producer[0], 1)
     assert states(coordinator) == ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit"]
     (marker,) = coordinator.markers
@@ -36,7 +36,7 @@ def test_a_transaction_with_an_epoch_of_its_own(coordinator):
 
 
 def test_a_transaction_in_the_classic_way(coordinator):
-    producer = coordinator.begun(T0, version=0)
+    producer = coordinator.begin_transaction(T0, version=0)
     assert coordinator.end(producer, False, version=0) == (ErrorCode.NONE, *producer)
     assert coordinator.add(producer, T1, version=0) == ErrorCode.NONE
     assert coordinator.end(producer, version=0) == (ErrorCode.NONE, *producer)
@@ -47,7 +47,7 @@ def test_a_transaction_in_the_classic_way(coordinator):
 
 
 def test_an_end_is_answered_when_its_markers_are_written(coordinator):
-    producer = coordinator.begun()
+    producer = coordinator.begin_transaction()
     coordinator.hold_markers = True
     assert coordinator.end(producer) is None
     assert coordinator.init() == (ErrorCode.CONCURRENT_TRANSACTIONS, -1, -1)
@@ -56,7 +56,7 @@ def test_an_end_is_answered_when_its_markers_are_written(coordinator):
 
 
 def test_an_end_whose_answer_was_lost_is_answered_again(coordinator):
-    producer = coordinator.begun()
+    producer = coordinator.begin_transaction()
     first = coordinator.end(producer)
     written = len(coordinator.records)
     assert coordinator.end(producer) == first
@@ -64,8 +64,8 @@ def test_an_end_whose_answer_was_lost_is_answered_again(coordinator):
     assert len(coordinator.records) == written
 
 
-def test_a_producer_that_comes_aborts_what_the_one_before_left_open(coordinator):
-    zombie = coordinator.begun()
+def test_a_new_producer_aborts_what_the_previous_one_left_open(coordinator):
+    zombie = coordinator.begin_transaction()
     error, *producer = coordinator.init()
     assert (error, producer) == (ErrorCode.NONE, [zombie[0], 2])  # one epoch for the abort, one for the new one
     assert states(coordinator)[2:] == ["PrepareAbort", "CompleteAbort", "Empty"]
@@ -73,12 +73,12 @@ def test_a_producer_that_comes_aborts_what_the_one_before_left_open(coordinator)
     assert coordinator.end(zombie) == (ErrorCode.PRODUCER_FENCED, -1, -1)
 
 
-def test_a_producer_that_goes_on_takes_over_the_epoch_of_the_abort(coordinator):
-    producer = coordinator.begun()
+def test_a_producer_that_continues_takes_over_the_epoch_of_the_abort(coordinator):
+    producer = coordinator.begin_transaction()
     assert coordinator.init(expected=producer) == (ErrorCode.NONE, producer[0], 1)
 
 
-def test_a_producer_that_comes_when_the_epochs_are_used_up():
+def test_a_new_producer_when_the_epochs_are_used_up():
     coordinator = Coordinator([transaction_record(metadata(State.ONGOING, epoch=32766, partitions=[T0]))])
     error, producer_id, epoch = coordinator.init()
     assert (error, epoch) == (ErrorCode.NONE, 1)
@@ -97,7 +97,7 @@ def test_with_its_last_epoch_a_producer_gets_a_new_id():
 
 
 def test_a_transaction_whose_time_is_over_is_aborted(coordinator):
-    producer = coordinator.begun()
+    producer = coordinator.begin_transaction()
     coordinator.time += 60_000
     coordinator.abort_timed_out()
     assert coordinator.known().state == State.ONGOING
@@ -108,7 +108,7 @@ def test_a_transaction_whose_time_is_over_is_aborted(coordinator):
 
 
 def test_an_idle_id_is_forgotten(coordinator):
-    producer = coordinator.begun()
+    producer = coordinator.begin_transaction()
     coordinator.time += 1000
     coordinator.expire(1000)
     assert coordinator.known() is not None
@@ -121,7 +121,7 @@ def test_an_idle_id_is_forgotten(coordinator):
 
 
 def test_what_cannot_be_written_has_not_happened(coordinator):
-    producer = coordinator.begun()
+    producer = coordinator.begin_transaction()
     before = coordinator.known()
     coordinator.append_error = ErrorCode.NOT_COORDINATOR
     assert coordinator.add(producer, T1) == ErrorCode.NOT_COORDINATOR
@@ -142,8 +142,8 @@ def test_what_was_decided_is_finished_after_a_restart(state):
     assert coordinator.markers[0].partitions == {T0}
 
 
-def test_what_was_open_goes_on_after_a_restart(coordinator):
-    producer = coordinator.begun(T0)
+def test_what_was_open_continues_after_a_restart(coordinator):
+    producer = coordinator.begin_transaction(T0)
     after = coordinator.reloaded()
     assert after.markers == []
     assert after.add(producer, T1) == ErrorCode.NONE
@@ -222,7 +222,7 @@ class Stories(RuleBasedStateMachine):
 
     @rule()
     def crash(self):
-        """All that is in the log is known again, and what was decided is finished."""
+        """Everything in the log is known again, and what was decided is finished."""
         before = dict(self.coordinator.shard.transactions)
         self.coordinator = self.coordinator.reloaded()
         for id, known in before.items():

@@ -112,7 +112,7 @@ async def test_others_are_asked_over_the_wire(adder, peers, ask):
     assert [(topic.name, topic.partitions) for topic in sent.topics] == [("t", [0, 1])]
 
 
-async def test_what_gathers_behind_a_request_goes_together_but_one_id_only_once(adder, peers):
+async def test_requests_that_accumulate_are_sent_together_but_each_id_only_once(adder, peers):
     first = add(adder, "a")
     asked = await peers.asked(OTHER)
     told = [add(adder, "b"), verify(adder, "c"), verify(adder, "b")]
@@ -136,7 +136,7 @@ async def test_what_gathers_behind_a_request_goes_together_but_one_id_only_once(
         (response(), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-async def test_what_goes_wrong_is_told_for_each_partition(adder, peers, answer, error):
+async def test_errors_are_reported_for_each_partition(adder, peers, answer, error):
     told = verify(adder, partitions=[T0, T1])
     await peers.answer(OTHER, answer)
     assert told == [{T0: error, T1: error}]

@@ -17,7 +17,7 @@ BLOCK = 1000
 
 
 class Blocks:
-    """Gives one block after the other, each after a while, so that others get in between."""
+    """Allocates one block after another, each after a while, so that others get in between."""
 
     def __init__(self):
         self.given = 0
@@ -38,7 +38,7 @@ async def test_they_come_in_order_and_one_block_is_asked_for_at_a_time():
     assert blocks.given == 2
 
 
-async def test_after_a_restart_none_comes_again():
+async def test_after_a_restart_none_is_reused():
     blocks = Blocks()
     before = await take(ProducerIds(blocks.allocate), 3)
     after = await take(ProducerIds(blocks.allocate), 3)
@@ -70,7 +70,7 @@ class Controller:
         return ControllerBlocks(self.ask, 2, lambda: 17, lambda: 1000)
 
 
-async def test_in_a_cluster_the_controller_gives_the_blocks():
+async def test_in_a_cluster_the_controller_allocates_the_blocks():
     controller = Controller(
         {"producer_id_start": 5000, "producer_id_len": 2}, {"producer_id_start": 9000, "producer_id_len": 2}
     )

@@ -96,7 +96,7 @@ def test_version_0_is_read_too():
     assert read_record(record)[1] == metadata(State.ONGOING, partitions=(T0, T1), previous_producer_id=-1)
 
 
-def test_records_of_other_kinds_are_passed_over():
+def test_records_of_other_kinds_are_skipped():
     assert read_record(CoordinatorRecord(b"\0\1whatever", b"")) is None
 
 

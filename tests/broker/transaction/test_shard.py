@@ -23,7 +23,7 @@ def shard(finished, timers):
     return TransactionShard(finished.append, timers)
 
 
-def test_the_latest_record_of_an_id_holds(shard):
+def test_the_latest_record_of_an_id_counts(shard):
     shard.replay((ID, metadata(State.EMPTY)))
     shard.replay(("other", metadata(transactional_id="other")))
     shard.replay((ID, metadata(State.ONGOING)))
@@ -41,7 +41,7 @@ def test_what_is_decided_when_it_is_loaded_is_finished(shard, finished, state):
     assert finished == ([metadata(state)] if state.is_prepared else [])
 
 
-def test_when_it_is_unloaded_nothing_is_tried_again(shard, timers):
+def test_when_it_is_unloaded_nothing_is_retried(shard, timers):
     shard.timers.schedule(("markers", ID), 100, lambda: 1 // 0)
     shard.unloaded()
     timers.advance(1000)

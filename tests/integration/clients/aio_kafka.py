@@ -79,14 +79,14 @@ class AioKafkaClient(Client):
 
     @staticmethod
     async def _started(make: Any) -> Any:
-        """Its objects belong to the loop that they are made in."""
+        """Its objects belong to the loop in which they are created."""
         made = make()
         await made.start()
         return made
 
     def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         topic = NewTopic(name, partitions, 1, topic_configs=configs or {})
-        topic.replication_factor = -1  # the broker's default, which the constructor does not take
+        topic.replication_factor = -1  # the broker's default, which the constructor does not accept
         answer = self._loop.run(self._admin.create_topics([topic]))
         check(code for _, code, *_ in answer.topic_errors)
 
@@ -317,7 +317,7 @@ class AioKafkaGroupConsumer(GroupConsumer, ConsumerRebalanceListener):
         return self._loop.run(self._poll())
 
     async def _poll(self) -> list[ConsumerRecord]:
-        """During a rebalance it waits for other members, who have to be polled too: then it goes on another time."""
+        """During a rebalance it waits for other members, which have to be polled too: then it continues later."""
         if self._getting is None:
             self._getting = asyncio.ensure_future(self._consumer.getmany(timeout_ms=int(GROUP_POLL_SECONDS * 1000)))
         await asyncio.wait([self._getting], timeout=2 * GROUP_POLL_SECONDS)

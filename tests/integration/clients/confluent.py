@@ -38,7 +38,7 @@ from tests.integration.clients.interface import (
     pairs,
 )
 
-# Kafka's names of settings that have others here.
+# Kafka's names of settings that have other names here.
 SETTINGS = {"fetch.max.wait.ms": "fetch.wait.max.ms", "metadata.max.age.ms": "topic.metadata.refresh.interval.ms"}
 
 
@@ -129,7 +129,7 @@ class ConfluentClient(Client):
                 "fetch.wait.max.ms": FETCH_MAX_WAIT_MS,
                 "isolation.level": isolation_level,
                 "queued.min.messages": 1,  # read ahead as little as the others do,
-                "fetch.queue.backoff.ms": 10,  # and when that is read, go on at once
+                "fetch.queue.backoff.ms": 10,  # and when that is read, continue at once
                 "topic.metadata.refresh.interval.ms": metadata_max_age_ms,
             }
         )
@@ -152,7 +152,7 @@ class ConfluentClient(Client):
         return ConfluentGroupConsumer(consumer)
 
     def close(self) -> None:
-        del self._admin  # nothing else ends it, and it would go on looking for a broker that has stopped
+        del self._admin  # nothing else ends it, and it would keep looking for a broker that has stopped
 
 
 def done(futures: dict[Any, Future[Any]]) -> None:
@@ -215,7 +215,7 @@ class ConfluentTransactionalProducer(ConfluentProducer, TransactionalProducer):
             self._producer.abort_transaction(PATIENCE)
 
     def close(self) -> None:
-        with suppress(ProducerFencedError), fenced():  # which it says once more
+        with suppress(ProducerFencedError), fenced():  # which it reports once more
             super().close()
 
 
@@ -259,7 +259,7 @@ class ConfluentConsumer(Consumer):
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise OffsetOutOfRangeError(error)
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return []  # said once of a topic that is gone; the consumer goes on looking for it
+            return []  # reported once for a topic that is gone; the consumer keeps looking for it
         raise KafkaException(error)
 
     def seek(self, offset: int) -> None:

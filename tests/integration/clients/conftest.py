@@ -36,7 +36,7 @@ def broker(
 ) -> Iterator[Barnabas | ApacheKafka]:
     """The module's broker, or a cluster of several, with the module's SETTINGS if it has some.
 
-    With BARNABAS_TEST_BROKER=kafka it is Apache Kafka: what a scenario expects has to be true of that one too.
+    With BARNABAS_TEST_BROKER=kafka it is Apache Kafka: what a scenario expects has to be true there too.
     """
     settings = getattr(request.module, "SETTINGS", None)
     if os.environ.get("BARNABAS_TEST_BROKER") == "kafka":
@@ -56,7 +56,7 @@ def java_driver() -> Iterator[JavaDriver]:
 
 @pytest.fixture(scope="module")
 def client_named(request: pytest.FixtureRequest, broker: Barnabas | ApacheKafka) -> Iterator[Callable[[str], Client]]:
-    """A client library by its name; each is made once."""
+    """A client library by its name; each is created once."""
     made: dict[str, Client] = {}
     bootstrap = broker.bootstrap if isinstance(broker, ApacheKafka) else broker.bootstrap_servers
 
@@ -86,7 +86,7 @@ def new_name() -> str:
 
 @pytest.fixture
 def topic(client: Client, new_name: str) -> str:
-    """A topic of one partition, made by the client itself."""
+    """A topic of one partition, created by the client itself."""
     client.create_topic(new_name)
     return new_name
 

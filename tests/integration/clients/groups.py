@@ -46,7 +46,7 @@ class Group(Closing):
     def poll_until(
         self, condition: Callable[[], bool], awaited: str, polled: Sequence[GroupConsumer] | None = None
     ) -> None:
-        """Poll all members, or only those given, until something has come about."""
+        """Poll all members, or only those given, until a condition holds."""
         members = self.members if polled is None else polled
 
         def came_about() -> bool:

@@ -1,4 +1,4 @@
-"""What the scenarios ask of a client library, under Kafka's names. One module for each library does it.
+"""What the scenarios need from a client library, under Kafka's names. One module per library implements it.
 
 A `Consumer` is assigned its partition and needs no group; a `GroupConsumer` is a member of one.
 """
@@ -26,15 +26,15 @@ Partition = tuple[str, int]  # of which topic, and its number
 PATIENCE = 90.0
 # After how many seconds a poll returns when there is nothing.
 POLL_SECONDS = 0.2
-# How long a Fetch waits for records. A consumer asks its other questions over the same connection, after it.
+# How long a Fetch waits for records. A consumer sends its other requests over the same connection, after it.
 FETCH_MAX_WAIT_MS = 50
-# What clients may send, more than the broker takes by default, so that the broker is the one to refuse it.
+# What clients may send: more than the broker accepts by default, so that the broker is the one to refuse it.
 MAX_REQUEST_SIZE = 8 * 1024 * 1024
 
 # A group's members are polled in turn, so each poll is short.
 GROUP_POLL_SECONDS = 0.05
-# What members of groups are told, under Kafka's names. A rebalance is noticed by the next heartbeat, and nobody is
-# given up for lost as long as a scenario has patience.
+# What members of groups are told, under Kafka's names. A rebalance is noticed by the next heartbeat, and no member is
+# removed as long as a scenario waits.
 GROUP_SETTINGS: dict[str, str | int] = {
     "auto.offset.reset": "earliest",
     "fetch.max.wait.ms": FETCH_MAX_WAIT_MS,
@@ -60,7 +60,7 @@ class OffsetOutOfRangeError(Exception):
 
 
 class RecordTooLargeError(Exception):
-    """The broker did not take a record because of its size."""
+    """The broker did not accept a record because of its size."""
 
 
 class ProducerFencedError(Exception):
@@ -118,7 +118,7 @@ class Producer(Closing):
 
 
 class TransactionalProducer(Producer):
-    """A producer with a transactional id, which has been told to the coordinator when it is opened."""
+    """A producer with a transactional id, which is registered with the coordinator when it is opened."""
 
     @abstractmethod
     def begin(self) -> None: ...
@@ -219,7 +219,7 @@ class Client(ABC):
 
     @abstractmethod
     def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
-        """Set these settings of a topic. What becomes of its others differs between the libraries."""
+        """Set these settings of a topic. What happens to its other settings differs between the libraries."""
 
     @abstractmethod
     def delete_records(self, topic: str, before_offset: int) -> None:
@@ -252,7 +252,7 @@ class Client(ABC):
         metadata_max_age_ms: int = 300_000,
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
-        """A consumer that begins where `auto_offset_reset` says; with none, at the beginning."""
+        """A consumer that starts where `auto_offset_reset` says; with none, at the beginning."""
 
     @abstractmethod
     def group_consumer(

@@ -40,7 +40,7 @@ def test_members_come_and_go(client: Client, topic: str, group: Group, broker: B
     group.poll_until_shared(partitions_of(topic, count=4))
 
 
-def test_the_next_member_goes_on_where_the_last_one_was(client: Client, topic: str, group: Group):
+def test_the_next_member_continues_where_the_last_one_was(client: Client, topic: str, group: Group):
     client.write(topic, ProducerRecord(b"one", partition=0))
     member = group.join(client, topic, settings=CONSUMER)
     assert [record.value for record in group.read(1)[0]] == [b"one"]
@@ -69,7 +69,7 @@ def test_a_pattern_is_looked_up_by_the_broker(client: Client, topic: str, group:
 
 
 @pytest.mark.parametrize("disturb", ["move", "kill"])
-def test_a_group_goes_on_when_its_coordinator_is_another(
+def test_a_group_continues_when_its_coordinator_changes(
     client: Client, topic: str, group: Group, broker: Barnabas, disturb: str
 ):
     group.join(client, topic, settings=CONSUMER)

@@ -1,6 +1,6 @@
 """Three brokers, whose leaders, coordinators and controller move, and die, under every client library.
 
-No error reaches the application, nothing is lost, and nothing is doubled where idempotence is on.
+No error reaches the application, nothing is lost, and nothing is duplicated where idempotence is on.
 """
 
 import threading
@@ -15,12 +15,12 @@ from tests.integration.clients.interface import PATIENCE, Client, ProducerRecord
 BROKERS = (3,)
 SETTINGS = {"min.insync.replicas": "2", "num.partitions": "1"}
 
-# How many records must be taken between one disturbance and the next.
+# How many records must be accepted between one disturbance and the next.
 RECORDS = 5
 
 
 class Writing:
-    """Writes numbers one after the other, until it is told to stop."""
+    """Writes numbers one after another, until it is told to stop."""
 
     def __init__(self, client: Client, topic: str, *, transactional: bool) -> None:
         self.taken: list[bytes] = []
@@ -72,7 +72,7 @@ class Writing:
         self._thread.join(PATIENCE)
 
     def go_on(self) -> None:
-        """Wait until more records have been taken."""
+        """Wait until more records have been accepted."""
         with self._changed:
             before = len(self.taken)
             self._changed.wait_for(lambda: self.failure or len(self.taken) >= before + RECORDS, PATIENCE)
@@ -133,7 +133,7 @@ def disturb(broker: Barnabas, topic: str, writing: Writing) -> None:
     in_sync(broker, topic)
 
 
-def test_a_producer_and_a_group_go_on(client: Client, topic: str, group: Group, broker: Barnabas):
+def test_a_producer_and_a_group_continue(client: Client, topic: str, group: Group, broker: Barnabas):
     group.join(client, topic)
     with Writing(client, topic, transactional=False) as writing:
         disturb(broker, topic, writing)
@@ -144,7 +144,7 @@ def test_a_producer_and_a_group_go_on(client: Client, topic: str, group: Group, 
         assert [record.value for record in consumer.read(len(writing.taken))] == writing.taken
 
 
-def test_transactions_go_on_when_their_coordinator_moves(client: Client, topic: str, broker: Barnabas):
+def test_transactions_continue_when_their_coordinator_moves(client: Client, topic: str, broker: Barnabas):
     with Writing(client, topic, transactional=True) as writing:
         writing.go_on()
         partition = partition_of(broker, "__transaction_state", f"id-of-{topic}")
@@ -156,7 +156,7 @@ def test_transactions_go_on_when_their_coordinator_moves(client: Client, topic: 
     assert_committed(client, topic, writing)
 
 
-def test_transactions_go_on_when_their_coordinator_dies(client: Client, topic: str, broker: Barnabas):
+def test_transactions_continue_when_their_coordinator_dies(client: Client, topic: str, broker: Barnabas):
     if client.name == "kafka-python":
         # Its Sender forgets the request that it was about to send when the coordinator's port refuses the connection
         # (_maybe_send_pending_request leaves target_node set, so the request is not queued again).

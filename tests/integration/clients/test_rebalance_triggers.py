@@ -34,7 +34,7 @@ def two_members(client: Client, topic: str, group: Group) -> list[GroupConsumer]
 
 
 def events(broker: Barnabas, group: Group, event: str) -> list[str]:
-    """The lines of the broker's log that tell of something that happened to the group."""
+    """The lines of the broker's log about the group."""
     return [line for line in broker.log.splitlines() if f'"{group.name}"' in line and f'"{event}"' in line]
 
 

@@ -1,4 +1,4 @@
-"""Topics that come, grow and go while clients use them."""
+"""Topics that are created, grow and are deleted while clients use them."""
 
 from tests.integration.clients.interface import Client, ProducerRecord, RecordMetadata, first_while_writing, wait_until
 
@@ -18,7 +18,7 @@ def test_a_topic_is_deleted_and_created_again_under_a_consumer(client: Client, t
         for _ in range(3):
             assert consumer.poll() == []
 
-        # Where in the new topic it goes on, at its beginning or end, is up to the client.
+        # Where in the new topic it continues, at its beginning or end, is up to the client.
         client.create_topic(topic)
         assert first_while_writing(client, consumer, topic).value == b"new"
 

@@ -1,6 +1,6 @@
-"""Transactions as each client library has them, and what consumers of each library read of them.
+"""Transactions with each client library, and what consumers of each library read from them.
 
-All of it is as true of Apache Kafka: BARNABAS_TEST_BROKER=kafka plays it to that one.
+All of it is equally true of Apache Kafka: BARNABAS_TEST_BROKER=kafka runs it there.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from tests.integration.clients.interface import (
 )
 
 BROKERS = (1, 3)
-# Transactions that took too long are looked for so often.
+# How often the broker looks for transactions that took too long.
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 MANUAL: dict[str, str | int] = {"enable.auto.commit": False}
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -35,7 +35,7 @@ Readers = Callable[[str], "Reading"]
 
 
 class Reading:
-    """What consumers of every library read of a topic's only partition."""
+    """What consumers of every library read from a topic's only partition."""
 
     def __init__(self, clients: list[Client], topic: str) -> None:
         self._clients = clients
@@ -102,7 +102,7 @@ def end_offset(plain: PlainClient, topic: str, isolation_level: int = READ_UNCOM
 
 
 def committed_offset(plain: PlainClient, group: str, topic: str) -> int:
-    """What a group has committed, once no transaction stands in the way."""
+    """What a group has committed, once no transaction is in the way."""
     found = []
 
     def is_stable() -> bool:
@@ -244,7 +244,7 @@ def test_offsets_are_part_of_the_transaction(
 def test_transactions_of_two_libraries_meet_in_a_partition(
     client: Client, client_named: Callable[[str], Client], topic: str, new_name: str, reading: Readers
 ) -> None:
-    """The one ends after the other has begun: what comes in between waits for it."""
+    """The one ends after the other has started: what comes in between waits for it."""
     other = {"kafka-python": "aiokafka", "confluent-kafka": "kafka-python"}.get(client.name, "confluent-kafka")
     with (
         client.transactional_producer(f"first-{new_name}") as first,

@@ -1,7 +1,7 @@
 """Apache Kafka 3.9.1 and Barnabas in one cluster, in each mix and with each make as controller.
 
 Every make leads and follows: what one acknowledges the other has, and all replicas end with the same bytes. The mix of
-Apache Kafka alone shows that what is asked for here is what Kafka does.
+only Apache Kafka shows that these tests expect what Kafka does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def mixed(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, str]]:
 
 @pytest.fixture
 def cluster(mixed: tuple[Cluster, str]) -> Cluster:
-    """Whole, and with a controller of the make that is asked for, whatever the last test has done."""
+    """Whole, and with a controller of the requested make, whatever the last test has done."""
     cluster, make = mixed
     cluster.network.heal()
     cluster.start_brokers([each for each in cluster.brokers if not each.is_running])
@@ -79,7 +79,7 @@ def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
 
 
 class Writer:
-    """Sends to three partitions for as long as it lasts, idempotently. `close` waits for the last acknowledgement."""
+    """Sends to three partitions until it is closed, idempotently. `close` waits for the last acknowledgement."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.sent = 0
@@ -90,7 +90,7 @@ class Writer:
                 "bootstrap.servers": cluster.bootstrap,
                 "enable.idempotence": True,
                 "message.timeout.ms": 300_000,
-                # A broker that has just started may know of no topics, and say so to those who ask.
+                # A broker that has just started may not know any topics yet, and say so to clients.
                 "topic.metadata.propagation.max.ms": 300_000,
                 "reconnect.backoff.max.ms": 500,
                 "linger.ms": 2,
@@ -117,7 +117,7 @@ class Writer:
             self._acknowledged += 1
 
     def await_more(self, count: int = 100) -> None:
-        """Until so many more are acknowledged: it writes, whoever leads."""
+        """Wait until this many more records are acknowledged, whoever leads."""
         wanted = self._acknowledged + count
         deadline = time.monotonic() + PATIENCE
         while self._acknowledged < wanted:
@@ -199,7 +199,7 @@ def one_of_each_make(cluster: Cluster) -> list[BrokerNode]:
     return list({each.make: each for each in cluster.brokers}.values())
 
 
-def test_quotas_altered_at_one_make_hold_at_all(cluster: Cluster, topic: str) -> None:
+def test_quotas_altered_on_one_make_apply_on_all(cluster: Cluster, topic: str) -> None:
     """Each make writes them where the other reads them, and announces them so that the other notices."""
     for writer in one_of_each_make(cluster):
         client_id = f"limited by {writer.make}"
@@ -253,7 +253,7 @@ def test_leaders_move_back_and_forth(cluster: Cluster, topic: str, tmp_path: Pat
 
 @thorough
 def test_a_replica_moves_to_another_broker(cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    """One broker after the other gives up its replica, and gets it back with all that was written meanwhile."""
+    """One broker after another gives up its replica, and gets it back with everything that was written meanwhile."""
     with Writer(cluster, topic) as writer:
         for replicas in ([1, 2], [2, 3], [3, 1], [1, 2, 3]):
             writer.await_more()
@@ -319,7 +319,7 @@ def test_a_broker_with_a_full_disk_lets_others_lead(cluster: Cluster, topic: str
 
 @thorough
 def test_a_leader_that_was_cut_off_takes_back_what_nobody_else_has(cluster: Cluster, topic: str) -> None:
-    """Of each make: what it wrote alone (acks=1) is cut by leader epoch, and it follows the new leader."""
+    """For each make: what it alone wrote (acks=1) is truncated by leader epoch, and it follows the new leader."""
     for broker in one_of_each_make(cluster):
         partition = broker.id - 1
         assert write(broker, topic, partition, b"before", acks=-1) == 0
@@ -349,20 +349,20 @@ def write(broker: BrokerNode, topic: str, partition: int, value: bytes, acks: in
 
 
 @thorough
-def test_the_office_of_controller_changes_hands(cluster: Cluster, topic: str) -> None:
-    """Each make takes over what the other has decided, and goes on with it."""
+def test_the_controller_changes(cluster: Cluster, topic: str) -> None:
+    """Each make takes over what the other has decided, and continues with it."""
     with Writer(cluster, topic) as writer:
         for broker in [cluster.brokers[0], *one_of_each_make(cluster), *one_of_each_make(cluster)]:
             cluster.make_controller(broker.id)
             writer.await_more()
-            admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})  # which knows of it
+            admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})  # which knows about it
             name = f"made-by-{broker.id}-{time.monotonic_ns()}"
             for each in admin.create_topics([NewTopic(name, 3, 3)]).values():
                 each.result(60)
             cluster.await_whole()
             for each in admin.delete_topics([name]).values():
                 each.result(60)
-            # Apache Kafka 3.9.1 was seen not to heal when its controller went in the middle of a deletion.
+            # Apache Kafka 3.9.1 may not heal if its controller dies in the middle of a deletion.
             deadline = time.monotonic() + PATIENCE
             while cluster.tree.exists(f"/brokers/topics/{name}"):
                 assert time.monotonic() < deadline, f"{name} is not deleted"

@@ -80,7 +80,7 @@ def assert_replicas_are_the_same(cluster: Cluster) -> None:
 
 
 def until(is_so: Callable[[], bool], otherwise: str, seconds: float = 120) -> None:
-    """For what nobody tells of."""
+    """For changes that nothing announces."""
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, otherwise
@@ -126,9 +126,9 @@ def test_everybody_is_killed_at_once(cluster: Cluster) -> None:
     assert_replicas_are_the_same(cluster)
 
 
-def test_brokers_serve_on_while_zookeeper_is_away(cluster: Cluster) -> None:
+def test_brokers_keep_serving_while_zookeeper_is_away(cluster: Cluster) -> None:
     cluster.zookeeper.kill()
-    write(cluster, idempotence=False)  # nobody can be given new producer ids now
+    write(cluster, idempotence=False)  # no new producer ids can be allocated now
     cluster.zookeeper.start()
     write(cluster)
     assert_replicas_are_the_same(cluster)
@@ -180,7 +180,7 @@ def retention_is_known(wire: Wire) -> bool:
 
 
 def test_only_brokers_may_give_orders(cluster: Cluster) -> None:
-    """They are known by the listener that they use, and only there does ApiVersions name what they may ask for."""
+    """They are recognized by the listener that they use, and ApiVersions advertises their requests only there."""
     broker = cluster.brokers[0]
     with Wire("127.0.0.1", broker.port) as wire:
         for key in BETWEEN_BROKERS:

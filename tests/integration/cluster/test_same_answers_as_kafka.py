@@ -1,4 +1,5 @@
-"""Three Apache Kafka 3.9 brokers and three of Barnabas are asked the same: each broker, and again when one has died."""
+"""Three Apache Kafka 3.9 brokers and three of Barnabas get the same requests: each broker, and again when one has
+died."""
 
 from __future__ import annotations
 

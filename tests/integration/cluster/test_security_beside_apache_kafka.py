@@ -1,4 +1,4 @@
-"""Access rules and delegation tokens in a cluster of Apache Kafka 3.9.1 and Barnabas: what one makes, both know."""
+"""Access rules and delegation tokens in a cluster of Apache Kafka 3.9.1 and Barnabas: what one creates, both know."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def ask(broker, key, request):
 
 
 def rules_at(broker, count):
-    """What a broker knows; again until there are so many rules, because the other one hears of them later."""
+    """What a broker knows; asked again until there are this many rules, because the other one learns about them
+    later."""
     while True:
         answer = ask(broker, ApiKey.DESCRIBE_ACLS, describe_acls(Rule()))
         assert not answer.error_code
@@ -95,7 +96,7 @@ def say(broker, key, request, version, login=ALICE):
 
 
 def token_at(broker, is_as_wanted):
-    """What a broker says of the only token, when it has heard of the last change."""
+    """What a broker says about the only token, once it knows the last change."""
     while True:
         tokens = say(broker, ApiKey.DESCRIBE_DELEGATION_TOKEN, describe_tokens(), 3).tokens
         if is_as_wanted(tokens):

@@ -39,7 +39,7 @@ def group():
 
 @pytest.fixture
 def command(served, capsys):
-    """Run a command against the broker; returns its status and what it printed and complained."""
+    """Run a command against the broker; returns its status and what it printed to stdout and stderr."""
 
     def run(*arguments):
         status = main([*map(str, arguments), "--bootstrap", served.bootstrap])

@@ -1,4 +1,4 @@
-"""`barnabas acls`, at Barnabas and at Apache Kafka."""
+"""`barnabas acls`, with Barnabas and with Apache Kafka."""
 
 import json
 import subprocess
@@ -31,7 +31,8 @@ def address(request):
 
 
 def rows(address, count, *arguments):
-    """What is listed; again until there are so many rules, because Apache Kafka answers before they hold."""
+    """What is listed; asked again until there are this many rules, because Apache Kafka answers before they are
+    effective."""
     while True:
         done = barnabas(address, "list", "--json", *arguments)
         assert done.returncode == 0, done.stderr

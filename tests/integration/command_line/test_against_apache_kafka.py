@@ -136,7 +136,7 @@ def test_a_topic_that_cannot_be_created_is_an_error_at_once(setting, said, capsy
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_lines_of_every_codec(done, produce, topic, codec):
-    """The topic is made by the first line; Kafka checks every batch that it takes."""
+    """The first line creates the topic; Kafka checks every batch that it accepts."""
     lines = [f"{number}:line {number} " + "x" * 50 for number in range(1000)]
     produce(topic, *lines, options=("--key-separator", ":", "-H", "a=b", "--compression", codec))
     assert sorted(done("consume", topic, "-e", "--format", "%k:%v").splitlines()) == sorted(lines)

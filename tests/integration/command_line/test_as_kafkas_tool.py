@@ -1,4 +1,4 @@
-"""What `barnabas groups describe` says of a group, beside what Kafka's own tool says of the same one."""
+"""What `barnabas groups describe` says about a group, compared with Kafka's own tool."""
 
 import pytest
 

@@ -129,7 +129,7 @@ def test_groups_without_members_are_deleted(served, command, done, produce, topi
 
 
 def test_a_description_outlives_the_topic(done, produce, from_json, topic, group):
-    """Whether its offsets are dropped with a topic or later, a group can be looked at."""
+    """Whether its offsets are dropped with a topic or later, a group can be described."""
     produce(topic, "a", options=("--partition", "0"))
     produce(f"{topic}-b", "b", options=("--partition", "0"))
     done("consume", topic, f"{topic}-b", "--group", group, "-e")

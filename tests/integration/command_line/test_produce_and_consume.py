@@ -209,7 +209,7 @@ def test_a_bar_shows_how_far_a_bulk_load_is(served, topic, tmp_path):
 
 
 def test_a_broker_that_comes_back_has_every_line_once(tmp_path, capsys):
-    """It is killed while lines come in. What was not acknowledged is sent again, and reading goes on where it was."""
+    """It is killed while lines arrive. What was not acknowledged is sent again, and reading continues where it was."""
     with BrokerProcess(tmp_path / "data") as broker:
         main(["topics", "create", "t", "--bootstrap", broker.bootstrap])
         with (

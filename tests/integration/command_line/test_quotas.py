@@ -1,4 +1,4 @@
-"""`barnabas quotas`, at Barnabas and at Apache Kafka."""
+"""`barnabas quotas`, with Barnabas and with Apache Kafka."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def address(request):
 
 
 def listed(address, *arguments, until):
-    """Apache Kafka's broker may know a little later of what was altered."""
+    """Apache Kafka's broker may learn about an alteration a little later."""
     while True:
         done = barnabas(address, "list", *arguments)
         assert done.returncode == 0, done.stderr
@@ -55,7 +55,7 @@ def test_quotas_are_set_listed_and_removed(address):
     listed(address, until=lambda text: len(text.splitlines()) == 1)
 
 
-def test_what_a_broker_refuses_is_said(address):
+def test_a_refusal_by_the_broker_is_reported(address):
     done = barnabas(address, "set", "--user", "alice", "producer_byte_rate=0")
     assert (done.returncode, done.stdout) == (1, "")
     assert "producer_byte_rate must be greater than 0" in done.stderr
@@ -71,7 +71,7 @@ def test_what_a_broker_refuses_is_said(address):
         (["unset", "--user", "alice", "speed"], "speed"),
     ],
 )
-def test_what_cannot_be_meant(arguments, sentence):
+def test_contradictory_arguments(arguments, sentence):
     done = barnabas("127.0.0.1:1", *arguments)
     assert done.returncode == 2
     assert sentence in done.stderr

@@ -113,7 +113,7 @@ def test_one_topic_that_fails_does_not_keep_the_others(command, done, topic):
     assert result.out == f"created topic '{topic}-b'\n"
 
 
-def test_what_is_there_already_or_gone_already_can_be_no_error(done, from_json, topic):
+def test_existing_and_missing_topics_need_not_be_errors(done, from_json, topic):
     done("topics", "create", topic)
     assert "nothing to do" in done("topics", "create", topic, "--if-not-exists")
     done("topics", "delete", topic)

@@ -1,4 +1,4 @@
-"""`barnabas users`, at Barnabas and at Apache Kafka."""
+"""`barnabas users`, with Barnabas and with Apache Kafka."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def address(request, shared_broker):
 
 
 def listed(address, count):
-    """Apache Kafka's broker may learn of new users a little later."""
+    """Apache Kafka's broker may learn about new users a little later."""
     while True:
         lines = [line.split() for line in barnabas(address, "list").stdout.splitlines()]
         if len(lines) == count + 1:

@@ -43,7 +43,7 @@ def test_through_killed_frozen_and_fenced_workers_and_a_broker_that_is_killed(tm
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("libraries", [LIBRARIES, pytest.param([JAVA], marks=pytest.mark.java)], ids=["python", JAVA])
 def test_through_answers_that_get_lost(tmp_path, capsys, libraries):
-    """The same, while time and again the broker has done what it was asked and the client cannot know.
+    """The same, while again and again the broker carries out a request and the client cannot know that.
 
     Java's client adds partitions by writing to them, and has a new epoch with each transaction (KIP-890).
     """

@@ -125,9 +125,8 @@ def test_words_are_counted_exactly(tmp_path: Path, protocol: str) -> None:
             streams.kill()
             streams.wait()
             uncommitted.close()
-        with word_count(
-            broker.bootstrap, tmp_path, protocol
-        ):  # and once more, with its state made again from the broker
+        # And once more, with its state restored from the broker.
+        with word_count(broker.bootstrap, tmp_path, protocol):
             write(broker.bootstrap, 50)
             lines += 50
             counts.wait_for(lines)

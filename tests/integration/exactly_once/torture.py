@@ -65,7 +65,7 @@ def new_broker(folder: Path, advertised_port: int | None = None) -> BrokerProces
 
 
 class Worker:
-    """A process of worker.py, or its like in Java. Its last output is kept, in case something is wrong."""
+    """A process of worker.py, or its counterpart in Java. Its last output is kept, in case something is wrong."""
 
     def __init__(self, library: str, number: int, bootstrap: str) -> None:
         self.library = library
@@ -108,7 +108,7 @@ def output_of(library: str) -> str:
 
 
 class Feed:
-    """Idempotent input, some records at a time, as long as it lasts. It has to survive all faults on its own."""
+    """Idempotent input, some records at a time, until it is stopped. It has to survive all faults on its own."""
 
     def __init__(self, bootstrap: str) -> None:
         self.fed = 0
@@ -118,7 +118,7 @@ class Feed:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "message.timeout.ms": 300_000,
-                # A broker of a cluster that has just started knows of no topics, and says so to those who ask.
+                # A broker of a cluster that has just started does not know any topics yet, and says so to clients.
                 "topic.metadata.propagation.max.ms": 300_000,
                 "reconnect.backoff.max.ms": 500,
                 "linger.ms": 1,
@@ -200,7 +200,7 @@ class Torture:
                 self.workers[index] = Worker(worker.library, worker.number, self.bootstrap)
 
     def torment(self, seconds: float, faults: dict[str, Callable[[], None]], pause: tuple[float, float]) -> None:
-        """One fault after the other, at random moments; each comes once before one comes again."""
+        """One fault after another, at random moments; each comes once before one comes again."""
         deadline = time.monotonic() + seconds
         names: list[str] = []
         while time.monotonic() < deadline:
@@ -212,7 +212,7 @@ class Torture:
             self.done[name] += 1
 
     def supervise_until(self, is_so: Callable[[], bool], awaited: str) -> None:
-        """For what takes longer than the torment on a busy machine."""
+        """For what takes longer than the torture itself on a busy machine."""
         deadline = time.monotonic() + self.drain_seconds
         while not is_so():
             if time.monotonic() > deadline:
@@ -239,7 +239,7 @@ class Torture:
         self.chance.choice(self.workers).process.terminate()
 
     def fence_a_worker(self) -> None:
-        """Start another one with the same transactional id, while the first goes on."""
+        """Start another one with the same transactional id, while the first continues."""
         index = self.chance.randrange(len(self.workers))
         worker = self.workers[index]
         self.zombies.append(worker)

@@ -2,9 +2,9 @@
 
 python -m tests.integration.exactly_once.worker LIBRARY BOOTSTRAP GROUP SOURCE TARGET TRANSACTIONAL_ID
 
-With SIGUSR1 it tells where it is; with SIGTERM it ends. On any error it ends too, and whoever started it starts another
-one, as a supervisor would: what is exactly once has to be so whatever becomes of a worker, so there is nothing that it
-would have to repair itself.
+On SIGUSR1 it says where it is; on SIGTERM it ends. It also ends on any error, and its parent starts another one, as a
+supervisor would: exactly once must hold whatever happens to a worker, so there is nothing that it would have to repair
+itself.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def transformed(value: bytes) -> bytes:
 
 
 class RebalancedError(Exception):
-    """The group has moved on, so what was read may be somebody else's by now."""
+    """The group has moved on, so what was read may belong to another member by now."""
 
 
 def run_confluent(job: Job) -> None:
-    """As of KIP-447: the producer tells the broker which generation of the group it commits for."""
+    """As in KIP-447: the producer tells the broker which generation of the group it commits for."""
     from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
     consumer = Consumer(
@@ -177,8 +177,8 @@ def run_aiokafka(job: Job) -> None:
 class AioKafkaLoop:
     """As before KIP-447, because aiokafka does not send its generation to the broker.
 
-    Each partition has a producer with a transactional id of its own. Whoever is assigned the partition begins with that
-    id, which fences the previous owner and ends its transaction, and only then looks up where to continue.
+    Each partition has a producer with a transactional id of its own. The new owner of a partition starts with that id,
+    which fences the previous owner and ends its transaction, and only then looks up where to continue.
     """
 
     def __init__(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Stories of consumer groups, told to Apache Kafka and to Barnabas: both have to answer the same.
+"""Stories of consumer groups, played to Apache Kafka and to Barnabas: both have to answer the same.
 
 A story is played by members with a connection each. The ids that a broker gives them are replaced by their names, and
 so nothing is left that may differ.

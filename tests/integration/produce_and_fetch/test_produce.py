@@ -36,7 +36,7 @@ from tests.support.side_by_side import Side
 
 pytestmark = pytest.mark.java
 
-# The settings of a topic, and the records that are sent to it one after the other.
+# The settings of a topic, and the records that are sent to it one after another.
 PRODUCE = {
     "good batches": ({}, [ONE, THREE, ONE]),
     "no records": ({}, [b""]),
@@ -172,7 +172,7 @@ def test_produce(brokers, case, version):
 
 
 LOG_APPEND_TIME = patched(ONE, ATTRIBUTES_POSITION, ">h", LOG_APPEND_TIME_FLAG)
-# Where Barnabas answers otherwise on purpose: the records, what Apache Kafka answers, and what Barnabas does.
+# Where Barnabas answers differently on purpose: the records, what Apache Kafka answers, and what Barnabas does.
 PRODUCE_OTHERWISE = {
     # Records of a set after its one batch, cut short: Kafka appends the batch and silently drops them.
     "half a batch too much": (ONE + ONE[: len(ONE) // 2], ErrorCode.NONE, ErrorCode.INVALID_RECORD),
@@ -188,7 +188,7 @@ PRODUCE_OTHERWISE = {
         ErrorCode.UNKNOWN_SERVER_ERROR,
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     ),
-    # Kafka looks into every batch and finds this. Here a batch is opaque.
+    # Kafka reads every batch and finds this. Here a batch is opaque.
     "records that are not gzip": (
         patched(ONE, ATTRIBUTES_POSITION, ">h", CompressionType.GZIP),
         ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -149,6 +149,6 @@ def test_rules_need_users():
         Barnabas(acls=[])
 
 
-def test_a_rule_that_is_none():
+def test_an_invalid_rule():
     with pytest.raises(BarnabasError, match="must have user, allow or deny, and one of topic"):
         Barnabas(security="sasl_plaintext", acls=[{"user": "alice", "allow": "read"}]).start()

@@ -45,7 +45,7 @@ def as_user(name):
     return f'{PLAIN_LOGIN} required username="{name}" password="x";'
 
 
-def test_kafka_s_tool_and_a_client_that_logs_in_by_a_token(broker, tool):
+def test_kafka_s_tool_and_a_client_that_logs_in_with_a_token(broker, tool):
     tool(
         "kafka-acls", as_user("admin"), "--add", "--allow-principal", "User:alice", "--operation", "All", "--topic", "*"
     )
@@ -78,7 +78,7 @@ def test_kafka_s_tool_and_a_client_that_logs_in_by_a_token(broker, tool):
     assert "the-key-of-the-tokens" not in broker.log
 
 
-def test_a_token_of_somebody_else_needs_a_right(tool):
+def test_a_token_for_another_user_needs_a_right(tool):
     ask = ("--create", "--max-life-time-period", "60000", "--owner-principal", "User:alice")
     refused = tool("kafka-delegation-tokens", as_user("bob"), *ask, check=False)
     assert "Delegation Token authorization failed" in refused.stdout + refused.stderr

@@ -99,7 +99,7 @@ def test_every_user_by_every_mechanism(mechanism):
             assert admin.list_topics(timeout=60).brokers
 
 
-def test_a_user_is_made_up_and_others_are_unknown():
+def test_a_user_is_generated_and_others_are_unknown():
     with Barnabas(security="sasl_plaintext") as broker:
         assert list(broker.users) == ["admin"]
         assert AdminClient(broker.client_settings("confluent")).list_topics(timeout=60).brokers
@@ -167,7 +167,7 @@ def test_a_mark_is_enough(kafka_broker, kafka_topic):
     assert producer.flush(60) == 0
 
 
-def test_keys_are_nobody_else_s(tmp_path):
+def test_keys_are_private(tmp_path):
     command = [sys.executable, "-m", "barnabas", "certs", "init", str(tmp_path / "certs"), "--host", "kafka.example"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     for word in ("ssl.keystore.location=", "ssl.ca.location=", "ssl.truststore.location=", "ssl_cafile", "ssl_context"):
@@ -176,7 +176,7 @@ def test_keys_are_nobody_else_s(tmp_path):
         assert stat.S_IMODE(os.stat(tmp_path / "certs" / name).st_mode) == 0o600
 
 
-def test_serve_makes_up_a_user_and_prints_it(tmp_path):
+def test_serve_generates_a_user_and_prints_it(tmp_path):
     command = [
         sys.executable,
         "-m",

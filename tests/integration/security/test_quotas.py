@@ -1,4 +1,4 @@
-"""Quotas with real clients and Kafka's own tools: who is over one is held back, and nobody else."""
+"""Quotas with real clients and Kafka's own tools: a client over its quota is throttled, and nobody else."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +39,7 @@ def create(broker, *topics):
 
 
 def produced(broker, client_id, topic, count):
-    """Produce so many records. Returns how long that took, and for how long the broker held the client back."""
+    """Produce this many records. Returns how long that took, and for how long the broker throttled the client."""
     throttled = []
     producer = Producer(
         {
@@ -51,11 +51,11 @@ def produced(broker, client_id, topic, count):
             "throttle_cb": lambda event: throttled.append(event.throttle_time),
         }
     )
-    begun = time.monotonic()
+    started = time.monotonic()
     for _ in range(count):
         producer.produce(topic, RECORD)
     assert producer.flush(120) == 0
-    return time.monotonic() - begun, sum(throttled)
+    return time.monotonic() - started, sum(throttled)
 
 
 def test_a_producer_is_held_to_its_rate_and_another_is_not_slowed(broker):

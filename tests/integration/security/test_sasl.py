@@ -1,4 +1,4 @@
-"""Stock clients with passwords: PLAIN and SCRAM, over TLS and without, and brokers among each other."""
+"""Stock clients with passwords: PLAIN and SCRAM, over TLS and without, and between brokers."""
 
 import ssl
 
@@ -33,7 +33,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def broker(files, tmp_path_factory):
-    """Its listener has TLS and SASL. There is an administrator, who has made a user."""
+    """Its listener has TLS and SASL. There is an administrator, who has created a user."""
     settings = {
         **files.server_settings,
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
@@ -161,7 +161,7 @@ def test_a_wrong_password_does_not_get_in(broker, files, mechanism, user, passwo
     client = AdminClient(settings)
     while not any(failure.code() == KafkaError._AUTHENTICATION for failure in failures):
         client.poll(60)
-    # The client hears of it before the connection is closed, which is when it is logged.
+    # The client is told before the connection is closed, which is when it is logged.
     wait_until(lambda: f"it failed to authenticate with {mechanism}" in broker.log, "the failure in the log")
     assert "wrong" not in broker.log
     assert "p4ss" not in broker.log

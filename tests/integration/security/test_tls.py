@@ -1,4 +1,4 @@
-"""Stock clients over TLS, with and without certificates of their own; brokers among each other; wrong doors."""
+"""Stock clients over TLS, with and without certificates of their own; TLS between brokers; the wrong protocol."""
 
 import resource
 import socket
@@ -26,7 +26,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def broker(files, tmp_path_factory):
-    """Its listener has TLS and wants certificates of clients."""
+    """Its listener has TLS and requires client certificates."""
     settings = {**files.server_settings, "ssl.client.auth": "required", "num.partitions": "1"}
     data = tmp_path_factory.mktemp("data")
     with BrokerProcess(data, "--listen", "SSL://127.0.0.1:0", settings=settings) as process:
@@ -122,7 +122,7 @@ def test_a_client_without_a_certificate_does_not_get_in(broker, files):
     wait_until(lambda: "TLS failed: peer did not return a certificate" in broker.log, "the failure in the log")
 
 
-def test_a_plaintext_client_at_a_tls_port_is_told_in_the_log(broker):
+def test_a_plaintext_client_at_a_tls_port_is_logged(broker):
     failures = []
     client = AdminClient({"bootstrap.servers": broker.bootstrap, "error_cb": failures.append})
     while not any(failure.code() == KafkaError._ALL_BROKERS_DOWN for failure in failures):
@@ -130,7 +130,7 @@ def test_a_plaintext_client_at_a_tls_port_is_told_in_the_log(broker):
     wait_until(lambda: "it does not speak TLS, and this listener does" in broker.log, "the failure in the log")
 
 
-def test_a_tls_client_at_a_plaintext_port_is_told_in_the_log(tmp_path, files):
+def test_a_tls_client_at_a_plaintext_port_is_logged(tmp_path, files):
     failures = []
     with BrokerProcess(tmp_path / "data") as plaintext:
         client = AdminClient(

@@ -18,7 +18,7 @@ def members(broker):
     return broker.state["groups"]["group"]["members"]
 
 
-def test_a_session_that_is_over_costs_a_member_its_place(broker, client, group):
+def test_a_member_whose_session_expires_is_removed(broker, client, group):
     broker.create_topic("t")
     consumer = group.join(client, "t", settings={"session.timeout.ms": 45_000})
     group.poll_until_shared(partitions_of("t", count=1))
@@ -33,7 +33,7 @@ def test_a_session_that_is_over_costs_a_member_its_place(broker, client, group):
     )
 
 
-def test_a_session_goes_on_that_is_not_over(broker, client, group):
+def test_a_session_that_has_not_expired_continues(broker, client, group):
     broker.create_topic("t")
     group.join(client, "t", settings={"session.timeout.ms": 45_000})
     group.poll_until_shared(partitions_of("t", count=1))
@@ -65,8 +65,8 @@ def test_a_rebalance_does_not_wait_longer_than_its_timeout_for_a_member_that_han
 
         group.poll_until(heard, "a heartbeat of the member that hangs")
         assert len(members(broker)) == 2
-        begun = broker.state["groups"]["group"]["state_since_ms"]
-        broker.clock.advance((begun + 60_050 - broker.clock.now_ms) / 1000)
+        started = broker.state["groups"]["group"]["state_since_ms"]
+        broker.clock.advance((started + 60_050 - broker.clock.now_ms) / 1000)
 
         assert len(members(broker)) == 1
         group.poll_until_shared(partitions_of("t", count=2), [joined])
@@ -152,7 +152,7 @@ def transaction_times_out(broker):
     assert broker.state["topics"]["t"]["partitions"][0]["last_stable_offset"] == 0
     broker.clock.advance(50)
     assert broker.state["transactions"]["tx"]["state"] == "Ongoing"
-    broker.clock.advance(25)  # the timeout, and the next look, ten seconds later at most
+    broker.clock.advance(25)  # the timeout, and the next check, at most ten seconds later
     assert broker.state["transactions"]["tx"]["state"] == "CompleteAbort"
     (partition,) = broker.state["topics"]["t"]["partitions"]
     assert (partition["last_stable_offset"], partition["log_end_offset"]) == (2, 2)  # with the marker

@@ -49,9 +49,9 @@ def test_after_a_reset_nothing_is_left(broker, client, group):
 def test_a_reset_is_quick(broker):
     for _ in range(3):
         broker.create_topic(partitions=3)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     broker.reset()
-    assert time.perf_counter() - begun < 5  # milliseconds where nothing else runs
+    assert time.perf_counter() - started < 5  # milliseconds where nothing else runs
     assert broker.state["topics"] == {}
 
 
@@ -103,7 +103,7 @@ def test_a_restored_broker_has_what_it_had(broker, client, group):
             assert values(reader.read(2)) == [b"a", b"b"]
         client.write("t", ProducerRecord(b"d"))
         group.join(client, "t")
-        assert values(group.read(1)[0]) == [b"d"]  # it goes on where it had committed
+        assert values(group.read(1)[0]) == [b"d"]  # it continues where it had committed
         group.leave(group.members[0])
     broker.control.call("DELETE", f"/snapshots/{snapshot.name}")
 

@@ -1,4 +1,4 @@
-"""Stories of transactions, told to Apache Kafka and to Barnabas: both have to answer the same, field by field.
+"""Stories of transactions, played to Apache Kafka and to Barnabas: both have to answer the same, field by field.
 
 With BARNABAS_TEST_BROKER=kafka a second Apache Kafka takes the place of Barnabas. A story must not depend on anything
 on which those two disagree.

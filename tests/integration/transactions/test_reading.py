@@ -62,7 +62,7 @@ def records_behind_an_open_transaction(side):
 
 @story((LATEST_CLASSIC, NEWEST))
 def records_that_are_deleted_in_an_open_transaction(side):
-    """A reader of committed records begins where the log does, and goes on when the transaction is over."""
+    """A reader of committed records starts where the log does, and continues when the transaction is over."""
     side.init()
     for commit in (COMMIT, ABORT):
         side.prepare(0)

@@ -1,4 +1,4 @@
-"""Kafka's own tools for transactions say of Barnabas what they say of Apache Kafka."""
+"""Kafka's own tools for transactions report the same about Barnabas as about Apache Kafka."""
 
 import json
 import time
@@ -96,7 +96,7 @@ def test_list_and_describe(brokers):
 
 
 def verify_partitions(side, value):
-    """Whether the broker asks before it takes records of a transaction; None is what it does by default."""
+    """Whether the broker verifies before it accepts records of a transaction; None is its default."""
     operation = SET if value else DELETE
     altered = (BROKER, "", [(operation, "transaction.partition.verification.enable", value)])
     (answer,) = side.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, admin.incremental_alter_configs(altered), 1).responses
@@ -104,11 +104,11 @@ def verify_partitions(side, value):
 
 
 def leave_hanging(side):
-    """Records in a transaction that its coordinator knows nothing of, from an hour ago."""
+    """Records in a transaction that its coordinator does not know, from an hour ago."""
     side.init()
     verify_partitions(side, "false")
     an_hour_ago = int(time.time() * 1000) - 3_600_000
-    # Apache Kafka answers before the setting holds.
+    # Apache Kafka answers before the setting is effective.
     while side.produce(b"a", timestamp=an_hour_ago).responses[0].partition_responses[0].error_code:
         pause()
     verify_partitions(side, None)

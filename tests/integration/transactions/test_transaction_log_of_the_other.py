@@ -1,4 +1,4 @@
-"""Each broker loads the transaction log that the other has written, and goes on with it.
+"""Each broker loads the transaction log that the other has written, and continues with it.
 
 To both logs producers are added that have nearly used up their epochs; it would take 32,766 transactions to get there.
 """
@@ -42,7 +42,7 @@ TIMEOUT_MS = 300
 
 @pytest.fixture(scope="module")
 def exchanged(tmp_path_factory):
-    """The two brokers, each started with the other's transaction log, and what they said of their own."""
+    """The two brokers, each started with the other's transaction log, and what they said about their own."""
     folder = tmp_path_factory.mktemp("exchanged")
     kafka = ApacheKafka(SETTINGS, directory=folder / "kafka")
     kafka.directory.mkdir()
@@ -155,7 +155,7 @@ EPOCHS_AND_ONE_MORE = range(4)
 
 
 def take_over(side):
-    """Be the producer that the log tells of."""
+    """Become the producer that is in the log."""
     found = side.describe_transactions().transaction_states[0]
     side.producer_id, side.epoch = found.producer_id, found.producer_epoch
     return found
@@ -203,7 +203,7 @@ def transactions_that_another_producer_ends(side):
 
 @story(AGES)
 def too_late(side):
-    """Time ends them. The newest client is told how to go on when it aborts what is aborted."""
+    """They time out. The newest client is told how to continue when it aborts what is already aborted."""
     yield take_over(side)
     for _ in EPOCHS_AND_ONE_MORE:
         side.prepare(0)

@@ -50,12 +50,12 @@ class Directory:
         return [row["value"] for row in self.rows(**options)]
 
 
-def begun(log: Log, *values: bytes, producer: int = 1, sequence: int = 0) -> None:
+def begin_transaction(log: Log, *values: bytes, producer: int = 1, sequence: int = 0) -> None:
     """Records of a transaction."""
     append(log, batch(*values, transactional=True, producer_id=producer, producer_epoch=0, base_sequence=sequence))
 
 
-def ended(log: Log, kind: ControlType, producer: int = 1) -> None:
+def end_transaction(log: Log, kind: ControlType, producer: int = 1) -> None:
     marker = build_end_transaction_marker(
         kind, timestamp=NOW, producer_id=producer, producer_epoch=0, coordinator_epoch=0
     )

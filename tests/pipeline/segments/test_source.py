@@ -20,7 +20,7 @@ from barnabas.protocol.records.builder import NewRecord, build_batch
 from barnabas.protocol.records.compression import CompressionType
 from barnabas.protocol.records.control import ControlType
 from barnabas.storage.config import LogConfig, TimestampType
-from tests.pipeline.segments.support import SMALL_SEGMENTS, Directory, begun, ended
+from tests.pipeline.segments.support import SMALL_SEGMENTS, Directory, begin_transaction, end_transaction
 from tests.storage.support import NOW, append, batch
 from tests.support.effort import examples
 
@@ -197,13 +197,13 @@ class TestChoosing:
 class TestTransactions:
     def test_aborted_ones_are_left_out_and_markers_always(self, directory):
         log = directory.log()
-        begun(log, b"kept")
-        ended(log, COMMIT)
-        begun(log, b"gone", b"gone", sequence=1)
+        begin_transaction(log, b"kept")
+        end_transaction(log, COMMIT)
+        begin_transaction(log, b"gone", b"gone", sequence=1)
         append(log, batch(b"plain"))
-        begun(log, b"of another", producer=2)
-        ended(log, ABORT)
-        ended(log, COMMIT, producer=2)
+        begin_transaction(log, b"of another", producer=2)
+        end_transaction(log, ABORT)
+        end_transaction(log, COMMIT, producer=2)
         assert directory.values() == [b"kept", b"plain", b"of another"]
         everything = [b"kept", b"gone", b"gone", b"plain", b"of another"]
         assert directory.values(isolationLevel="read_uncommitted") == everything
@@ -211,7 +211,7 @@ class TestTransactions:
     def test_an_open_transaction_ends_the_read(self, directory):
         log = directory.log()
         append(log, batch(b"before"))
-        begun(log, b"undecided")
+        begin_transaction(log, b"undecided")
         append(log, batch(b"after"))
         assert directory.values() == [b"before"]
         assert directory.values(isolationLevel="read_uncommitted") == [b"before", b"undecided", b"after"]
@@ -223,11 +223,11 @@ class TestTransactions:
         log = directory.log(config=SMALL_SEGMENTS)
         expected = []
         for i in range(12):
-            begun(log, b"%d" % i, producer=i)
+            begin_transaction(log, b"%d" % i, producer=i)
             append(log, batch(b"plain %d" % i))
             # Each ends some segments after it began.
             if i >= 4:
-                ended(log, ABORT if i % 3 == 0 else COMMIT, producer=i - 4)
+                end_transaction(log, ABORT if i % 3 == 0 else COMMIT, producer=i - 4)
         for i in range(8):
             expected += [] if (i + 4) % 3 == 0 else [b"%d" % i]
             expected += [b"plain %d" % i]
@@ -253,12 +253,12 @@ class TestTransactions:
         for i, (producer, action) in enumerate(history):
             match action:
                 case "write":
-                    begun(log, b"%d" % i, producer=producer, sequence=sequences.get(producer, 0))
+                    begin_transaction(log, b"%d" % i, producer=producer, sequence=sequences.get(producer, 0))
                     sequences[producer] = sequences.get(producer, 0) + 1
                 case "plain":
                     append(log, batch(b"%d" % i))
                 case "commit" | "abort":
-                    ended(log, COMMIT if action == "commit" else ABORT, producer=producer)
+                    end_transaction(log, COMMIT if action == "commit" else ABORT, producer=producer)
                 case "roll":
                     if log.segments.active.size:
                         log.roll(NOW)

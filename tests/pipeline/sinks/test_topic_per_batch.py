@@ -39,7 +39,7 @@ def test_no_rows_stage_nothing():
     assert (part.rows, read(part)) == (0, [])
 
 
-def test_many_rows_go_on_in_a_file(tmp_path, monkeypatch):
+def test_many_rows_continue_in_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(topic_per_batch, "_CARRIED", 1000)
     part = staged(str(tmp_path), rows(200), rows(300), rows(10))
     assert part.file is not None

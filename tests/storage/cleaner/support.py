@@ -46,12 +46,12 @@ def keyed(*pairs: tuple[bytes | None, bytes | None], timestamp: int = NOW, **fie
 
 
 def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: Any) -> int:
-    """Append one batch of keys and values, and give its base offset."""
+    """Append one batch of keys and values, and return its base offset."""
     return append(log, keyed(*pairs, **fields), origin=AppendOrigin.COORDINATOR)[0]
 
 
 def put_records(log: Log, records: bytearray, *, count: int, base_timestamp: int, max_timestamp: int) -> None:
-    """Append records that are encoded already, under a header that says of them whatever it likes."""
+    """Append records that are already encoded, under a header that may say anything about them."""
     batch = frame_batch(records, (0, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count))
     append(log, memoryview(batch), origin=AppendOrigin.COORDINATOR)
 
@@ -113,7 +113,7 @@ def contents(log: Log) -> list[tuple[bytes | None, bytes | None]]:
 
 
 def read_committed(log: Log) -> list[Record]:
-    """What a consumer shows that leaves out what it is told was aborted."""
+    """What a consumer shows that leaves out what the broker reports as aborted."""
     aborted = log.aborted_transactions(log.log_start_offset, log.last_stable_offset)
     records = []
     for header, batch in fetch(log, log.log_start_offset, log.last_stable_offset):

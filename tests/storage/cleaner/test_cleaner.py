@@ -104,7 +104,7 @@ def test_a_log_that_was_compacted_before_loses_what_has_come_again(log: Log) -> 
     assert contents(log) == [(b"a", b"1"), (b"c", b"1"), (b"b", b"2")]
 
 
-def test_records_without_a_key_go(log: Log) -> None:
+def test_records_without_a_key_are_removed(log: Log) -> None:
     put(log, (None, b"1"), (b"a", b"1"))
     compact(log)
     assert contents(log) == [(b"a", b"1")]
@@ -194,7 +194,7 @@ def test_the_longest_delete_retention_keeps_tombstones_forever(tmp_path: Path) -
 
 @pytest.mark.parametrize("value", [b"1", None])
 @pytest.mark.parametrize("delta", [1, MAX_INT64])
-def test_timestamps_beyond_64_bits_go_round_as_in_java(log: Log, delta: int, value: bytes | None) -> None:
+def test_timestamps_beyond_64_bits_wrap_around_as_in_java(log: Log, delta: int, value: bytes | None) -> None:
     """A producer chooses both the base timestamp and what is added to it."""
     records = bytearray()
     write_record(records, 0, 0, b"a", b"1")
@@ -228,7 +228,7 @@ def test_an_aborted_tombstone_deletes_nothing(log: Log) -> None:
     assert (b"a", b"1") in contents(log)
 
 
-def test_what_a_segment_behind_the_compacted_ones_says_is_known(tmp_path: Path) -> None:
+def test_aborts_in_later_segments_are_known(tmp_path: Path) -> None:
     """The marker lies where nothing may be compacted yet."""
     log = compacted_log(tmp_path, min_compaction_lag_ms=100)
     put(log, (b"a", b"1"), timestamp=NOW - 200)
@@ -278,13 +278,13 @@ def test_readers_learn_of_an_aborted_transaction_until_only_its_marker_is_left(l
     put(log, (b"b", b"1"))
     compact(log)
     assert [each.first_offset for each in log.aborted_transactions(0, log.end_offset)] == [0]
-    # A reader that began before goes on, and must still know that what it has is aborted.
+    # A reader that started before continues, and must still know that what it has is aborted.
     compact_again(log, NOW + 1)
     assert log.producer_state.producers[5].batches[-1].last_offset == 0
     assert [each.first_offset for each in log.aborted_transactions(0, log.end_offset)] == [0]
 
 
-def test_a_transactional_producer_goes_on(log: Log) -> None:
+def test_a_transactional_producer_continues(log: Log) -> None:
     transaction(log, 5, (b"a", b"1"), commit=True)
     compact(log)
     put(log, (b"a", b"2"), producer_id=5, producer_epoch=0, base_sequence=1, transactional=True)
@@ -347,7 +347,7 @@ def test_the_last_marker_of_a_producer_without_records_stays(log: Log) -> None:
 
 
 def test_the_last_batch_that_is_compacted_leaves_its_header(log: Log) -> None:
-    """A follower that copies the log, or a broker that recovers it, sees where it goes on."""
+    """A follower that copies the log, or a broker that recovers it, sees where it continues."""
     put(log, (b"a", b"1"))
     transaction(log, 5, (b"a", b"aborted"), commit=False)
     put(log, (None, b"goes"))
@@ -382,7 +382,7 @@ def test_segments_grow_together(tmp_path: Path) -> None:
     assert [record.offset for record in read_all(log)] == [8, 9, 10]
 
 
-def test_a_read_goes_on_behind_what_was_removed(tmp_path: Path) -> None:
+def test_a_read_continues_after_what_was_removed(tmp_path: Path) -> None:
     log = compacted_log(tmp_path, segment_bytes=100)
     for _ in range(5):
         put(log, (b"a", b"value"))

@@ -1,6 +1,6 @@
 """A crash at any moment of a compaction costs nothing.
 
-The compaction runs once, on a file system that writes down every operation. Then the disk is made as a crash after each
+The compaction runs once, on a file system that records every operation. Then the disk is restored as a crash after each
 of them would leave it, and opened. Of every key the last record must be there, and nothing that never was.
 """
 

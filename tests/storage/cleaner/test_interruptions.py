@@ -1,4 +1,4 @@
-"""barnabas.storage.cleaner.cleaner: a compaction that is interrupted, or fails, while the log goes on."""
+"""barnabas.storage.cleaner.cleaner: a compaction that is interrupted, or fails, while the log stays in use."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def close_segment(log: Log) -> None:
     flush_log(log)
 
 
-# -- the log goes on meanwhile
+# -- the log is in use meanwhile
 
 
 def dirty(tmp_path: Path) -> Log:
@@ -123,11 +123,11 @@ def test_more_may_be_appended_at_any_step(tmp_path: Path, steps: int) -> None:
     assert latest(log) == {**LATEST, b"1": b"new"}
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_the_log_may_be_deleted_and_another_made_in_its_place(tmp_path: Path, begun: bool) -> None:
+@pytest.mark.parametrize("started", [False, True])
+def test_the_log_may_be_deleted_and_another_made_in_its_place(tmp_path: Path, started: bool) -> None:
     log = dirty(tmp_path)
     steps = cleaning_of(log).steps()
-    if begun:
+    if started:
         next(steps)()
     log.drop_files()
     os.rename(tmp_path / "topic-0", tmp_path / "deleted")
@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_a_log_that_was_given_up_is_not_tried_again_at_once(tmp_path: Path) -> None:
+def test_a_log_whose_cleaning_failed_is_not_retried_at_once(tmp_path: Path) -> None:
     log = dirty(tmp_path)
     cleaner = Cleaner({PARTITION: log}, start_work=here)
     cleaning = cleaner.choose(NOW)

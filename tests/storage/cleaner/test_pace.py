@@ -34,7 +34,7 @@ def test_without_a_limit_it_never_sleeps() -> None:
     assert time.slept == []
 
 
-def test_the_lowest_rate_asks_for_no_sleep_that_a_thread_cannot_have() -> None:
+def test_the_lowest_rate_does_not_exceed_the_longest_sleep() -> None:
     time = Time()
 
     def until_told_to_stop(seconds: float) -> None:
@@ -58,7 +58,7 @@ def test_it_ends_when_told_to() -> None:
         pace.took(1)
 
 
-def test_to_be_told_to_stop_ends_a_sleep() -> None:
+def test_a_stop_ends_a_sleep() -> None:
     stop = threading.Event()
     pace = Pace(1e-9, stop, sleep=lambda seconds: stop.set())
     with pytest.raises(CleaningAborted):

@@ -142,7 +142,7 @@ def test_killing_the_process_loses_only_its_work(log: Log) -> None:
     assert cleaner.choose(NOW + RETRY_BACKOFF_MS) is not None
 
 
-def test_a_process_that_cannot_begin_is_logged_with_what_it_printed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_start_is_logged_with_what_it_printed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "_PROGRAM", "import no_such_module")
     cleaning = Cleaner({PARTITION: log}).choose(NOW)
     assert cleaning is not None
@@ -155,7 +155,7 @@ def test_a_process_that_cannot_begin_is_logged_with_what_it_printed(log: Log, mo
 
 
 @pytest.mark.parametrize("on_the_path", ["", "the current directory", "another folder"])
-def test_modules_of_the_user_do_not_stand_in_for_others(
+def test_the_users_modules_do_not_replace_others(
     log: Log, on_the_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "of the user"

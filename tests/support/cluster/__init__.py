@@ -78,7 +78,7 @@ def not_yet() -> str | None:
 
 
 def every_mix() -> bool:
-    """Whether to run all that there is, or only what CI has the time for."""
+    """Whether to run everything, or only what CI has time for."""
     return bool(os.environ.get("BARNABAS_ALL_MIXES"))
 
 
@@ -135,8 +135,8 @@ class Cluster:
     def start_brokers(self, brokers: Iterable[BrokerNode], timeout: float = 120) -> None:
         """All at once, each as soon as its former session has ended.
 
-        One that ends while it starts is started again, as a service manager would: Apache Kafka does when ZooKeeper
-        does not hear of it for the time of a session, which happens on a machine that is busy.
+        One that ends while it starts is started again, as a service manager would: Apache Kafka does that when
+        ZooKeeper does not hear from it for the length of a session, which happens on a busy machine.
         """
         starting = list(brokers)
         for each in starting:
@@ -160,13 +160,14 @@ class Cluster:
         self.start_brokers(ended)
 
     def launch(self, broker: BrokerNode) -> None:
-        """Begin to start it, as soon as its former session has ended."""
+        """Start it as soon as its former session has ended, without waiting until it is ready."""
         self.await_session_end(broker)
         broker.launch()
         self.network.pids[broker.id] = broker.pid
 
     def await_session_end(self, broker: BrokerNode, timeout: float = 60) -> None:
-        """Apache Kafka does not start while ZooKeeper knows its former life, as it does for a while after kill -9."""
+        """Apache Kafka does not start while ZooKeeper has its former registration, as it does for a while after kill
+        -9."""
         if not isinstance(broker, KafkaNode):
             return
         gone = threading.Event()
@@ -228,7 +229,7 @@ class Cluster:
         return json.loads(self.retrying(self.tree.get, path)[0])
 
     def retrying(self, ask: Callable[[str], Any], path: str) -> Any:
-        """While ZooKeeper is away, kazoo asks again; once it was away for a session, it is asked anew."""
+        """While ZooKeeper is away, kazoo retries; after it was away for a whole session, a new client is used."""
         deadline = time.monotonic() + 120
         while True:
             try:
@@ -250,9 +251,9 @@ class Cluster:
             time.sleep(0.1)
 
     def make_controller(self, id: int) -> None:
-        """Take the office from whoever has it until this broker has it, as administrators did: delete the node.
+        """Depose controllers until this broker is elected, as administrators did: by deleting the node.
 
-        Then all brokers have to hear of it.
+        Then all brokers have to learn about it.
         """
         deadline = time.monotonic() + 120
         while any(self.controller_known_to(each) != id for each in self.brokers):
@@ -269,7 +270,7 @@ class Cluster:
         return found
 
     def describe(self, broker: BrokerNode, topics: Iterable[str] | None = None) -> dict[tuple[str, int], Any]:
-        """What this broker says of partitions, of all topics unless some are named."""
+        """What this broker says about partitions, of all topics unless some are named."""
         with Wire("127.0.0.1", broker.port, timeout=60) as wire:
             answer = wire.ask(ApiKey.METADATA, metadata(None if topics is None else list(topics)), 9)
         return {
@@ -335,7 +336,7 @@ class Cluster:
             if time.monotonic() > deadline:
                 logs = "\n".join(f"--- broker {each.id}:\n{each.log_tail(15)}" for each in self.brokers)
                 raise BrokerError(f"not whole after {timeout} s: {missing}\n{logs}")
-            time.sleep(0.1)  # nobody tells it from outside
+            time.sleep(0.1)  # nothing announces it
 
     def replicas_that_differ(self, topic: str, partitions: Iterable[int]) -> list[str]:
         """Where replicas do not have the same bytes. Ask when nothing is written any more."""

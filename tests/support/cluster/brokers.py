@@ -37,7 +37,7 @@ class BrokerError(Exception):
 
 
 class BrokerNode:
-    """What both makes have in common. Its port for clients and its folder stay the same through all its lives."""
+    """What both makes have in common. Its port for clients and its folder stay the same through all restarts."""
 
     make: ClassVar[str]
     ready_line: ClassVar[str]  # printed when it serves
@@ -73,10 +73,10 @@ class BrokerNode:
         assert self.process is not None
         return self.process.pid
 
-    # --- its life ---
+    # --- starting and stopping ---
 
     def launch(self) -> None:
-        """Begin to start; `await_ready` waits for the rest."""
+        """Start it; `await_ready` waits until it is ready."""
         if self.is_running:
             raise BrokerError(f"broker {self.id} runs already")
         (self.folder / "server.properties").write_text(
@@ -95,7 +95,7 @@ class BrokerNode:
         self.await_ready(timeout)
 
     def await_ready(self, timeout: float = 60) -> None:
-        """Until it says so, and until it has heard from the controller that it belongs to the cluster."""
+        """Wait until it says so, and until the controller has told it that it belongs to the cluster."""
         end = time.monotonic() + timeout
         self._ready.wait(timeout)
         while not (self._ready.is_set() and self.knows_itself()):
@@ -103,7 +103,7 @@ class BrokerNode:
                 raise BrokerError(f"broker {self.id} ended while it started:\n{self.log_tail()}")
             if time.monotonic() > end:
                 raise BrokerError(f"broker {self.id} was not ready within {timeout} s:\n{self.log_tail()}")
-            time.sleep(0.05)  # nothing tells of what the controller has told it
+            time.sleep(0.05)  # nothing announces what the controller has told it
 
     def knows_itself(self) -> bool:
         try:

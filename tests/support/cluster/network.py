@@ -2,7 +2,7 @@
 
 A direction that is cut holds what is sent until it is healed, and delivers it then, as TCP does after a real partition.
 That is how a deposed leader's or controller's requests arrive late. A connection that is opened meanwhile seems to be
-open and stays silent. What is connected to nobody's process (a tool, say) is never cut.
+open and stays silent. Connections of unknown processes (a tool, say) are never cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHUNK: Final = 1 << 18
 
 
 class Network:
-    """Proxies in a thread of their own. `cut(a, b)` stops what a sends to b; what b sends to a goes on."""
+    """Proxies in a thread of their own. `cut(a, b)` stops what a sends to b; what b sends to a still arrives."""
 
     def __init__(self) -> None:
         self.pids: dict[Place, int] = {}  # of the processes that connections are told apart by; kept by the cluster

@@ -1,4 +1,4 @@
-"""A partition, with a worker that a test sets going and a clock that it moves."""
+"""A partition, with a worker that a test runs by hand and a clock that it moves."""
 
 import pytest
 

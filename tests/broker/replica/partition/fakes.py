@@ -1,4 +1,4 @@
-"""What a partition has around it: a worker and long work that a test sets going, those who write and those who read."""
+"""What surrounds a partition: a worker and long work that a test runs by hand, writers and readers."""
 
 from collections import deque
 
@@ -72,7 +72,7 @@ class IdleLongWork:
 
 
 class Appends:
-    """Appends to a partition, and remembers what became of it."""
+    """Appends to a partition, and remembers the outcome."""
 
     def __init__(self, partition, replicas):
         self.partition = partition

@@ -1,4 +1,4 @@
-"""Appends that go out together or take long, who is told of them, and a partition that is deleted meanwhile."""
+"""Appends that go out together or take long, who is told about them, and a partition that is deleted meanwhile."""
 
 from structlog.testing import capture_logs
 

@@ -104,7 +104,7 @@ class TestSyncing:
         appends.turn(third=batch(b"c"))
         worker.work()
         assert appends.results["third"] == AppendResult(2, 2)
-        # What was refused before has been written all the same; the client could not know.
+        # What was refused before has been written nevertheless; the client could not know.
         assert visible(partition) == [b"a", b"b", b"c"]
 
     def test_flush_ms_syncs_later_without_anybody_waiting(self, make, worker, clock):

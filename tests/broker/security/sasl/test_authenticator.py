@@ -1,4 +1,4 @@
-"""Authentication over a real socket: what a client may send when, and how it ends."""
+"""Authentication over a real socket: what a client may send at which stage, and how it ends."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -76,7 +76,7 @@ async def authenticate(client: Client, message: bytes, version=2):
 
 
 async def failed(serving, client):
-    """Let the time pass after which a client hears that it failed."""
+    """Let the time pass after which a client is told that it failed."""
     await serving.clock.timer_set(DELAY)
     serving.clock.advance(DELAY)
 

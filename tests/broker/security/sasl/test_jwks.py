@@ -76,7 +76,7 @@ def issuer():
 
 
 class AwaitedKeys(UrlKeys):
-    """Tells when an answer has arrived."""
+    """Reports when an answer has arrived."""
 
     def __init__(self, *args):
         self.arrived = asyncio.Event()
@@ -101,7 +101,7 @@ async def test_a_url_is_fetched_in_the_background_and_again(issuer):
     issuer.content = key_set(two=ELLIPTIC)
     for _ in range(10):
         assert keys.find("two") is None
-    assert issuer.served == 1  # an unknown key is no reason to ask at once
+    assert issuer.served == 1  # an unknown key is no reason to fetch at once
     now_ms += 10_000
     assert keys.find("two") is None
     await keys.answer()

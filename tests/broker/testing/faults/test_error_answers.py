@@ -45,7 +45,7 @@ def test_an_error_is_found_by_the_decoder_wherever_there_is_room_for_one(key, ve
         assert answer is None or set(error_codes(answer)) == {ERROR}
 
 
-def test_a_partition_at_fault_is_named_as_the_request_names_it():
+def test_an_affected_partition_is_named_as_in_the_request():
     answer = forced(ApiKey.PRODUCE, 9)
     (topic,) = answer.responses
     (partition,) = topic.partition_responses
@@ -85,7 +85,7 @@ def test_a_group_whose_topics_are_all_asked_for_has_room_at_the_group_only():
     assert (group.group_id, group.error_code) == ("g", ERROR)
 
 
-def test_partitions_of_a_transaction_are_at_fault_one_by_one_in_old_versions():
+def test_partitions_of_a_transaction_fail_one_by_one_in_old_versions():
     request = sample(AddPartitionsToTxnRequest, 3)
     answer = forced(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request=request)
     (result,) = answer.results_by_topic_v3_and_below[0].results_by_partition
@@ -119,7 +119,7 @@ def test_a_request_that_is_about_something_else_stays_whole():
     assert request == produce(("t", 1, b"b"))
 
 
-def test_a_topic_that_goes_by_its_id_is_split_too():
+def test_a_topic_that_is_named_by_its_id_is_split_too():
     request = produce((UUID, 0, b"a"), (UUID, 1, b"b"))
     taken = split(ApiKey.PRODUCE, request, in_t_0, {UUID: "t"}.get)
     assert [p.index for p in taken.topic_data[0].partition_data] == [0]
@@ -133,7 +133,7 @@ def test_a_request_with_lists_in_lists_is_split():
     assert request.groups[0].topics[0].partition_indexes == [1]
 
 
-def test_parts_at_fault_are_merged_into_the_answer_of_the_others():
+def test_affected_parts_are_merged_into_the_answer_for_the_others():
     request = list_offsets(("t", 0, -1), ("t", 1, -1), ("u", 0, -1))
     taken = split(ApiKey.LIST_OFFSETS, request, lambda topic, _: topic == "u", lambda _: None)
     errors = error_answer(ApiKey.LIST_OFFSETS, 5, taken, ERROR, of_parts=True)

@@ -1,4 +1,4 @@
-"""A fault as data: what is checked when it is made, which requests it is about, and when it fires."""
+"""A fault as data: what is checked when it is created, which requests it affects, and when it fires."""
 
 import pytest
 
@@ -91,7 +91,7 @@ def test_a_delay_may_come_with_something_else():
 # --- what it is about ---
 
 
-def test_a_fault_without_matchers_is_about_everything():
+def test_a_fault_without_matchers_affects_everything():
     assert is_about(fault())
 
 
@@ -113,7 +113,7 @@ def test_a_fault_without_matchers_is_about_everything():
         ({"transactional_id": "tx"}, {}, {"subjects": Subjects(transactional_ids=["ty"])}),
     ],
 )
-def test_each_matcher_tells_requests_apart(asked, same, other):
+def test_each_matcher_distinguishes_requests(asked, same, other):
     assert is_about(fault(**asked), **same)
     assert not is_about(fault(**asked), **other)
 
@@ -125,21 +125,21 @@ def fired(made, count):
     return [made.fires() for _ in range(count)]
 
 
-def test_without_more_it_fires_every_time():
+def test_by_default_it_fires_every_time():
     assert fired(fault(), 3) == [True, True, True]
 
 
-def test_it_is_over_after_so_many_times():
+def test_it_is_over_after_a_number_of_times():
     made = fault(times=2)
     assert fired(made, 3) == [True, True, False]
     assert (made.seen, made.hits, made.over) == (3, 2, True)
 
 
-def test_the_nth_is_one():
+def test_only_the_nth_request_is_affected():
     assert fired(fault(nth=3), 5) == [False, False, True, False, False]
 
 
-def test_from_the_nth_on_so_many():
+def test_a_number_of_requests_from_the_nth_on():
     assert fired(fault(nth=2, times=2), 5) == [False, True, True, False, False]
 
 

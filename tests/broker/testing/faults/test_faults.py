@@ -81,7 +81,7 @@ async def test_an_error_is_answered_and_nothing_is_done(broker, faults, client):
     assert end_offset(broker) == 1
 
 
-async def test_partitions_that_are_not_at_fault_are_served(broker, faults, client):
+async def test_partitions_that_are_not_affected_are_served(broker, faults, client):
     faults.add({"topic": "t", "partition": 1, "error": "NOT_LEADER_OR_FOLLOWER"})
     parts = [("t", 0, batch(b"a")), ("t", 1, batch(b"b"))]
     assert await produced(client, *parts) == [(0, 0), (1, NOT_LEADER)]
@@ -91,7 +91,7 @@ async def test_partitions_that_are_not_at_fault_are_served(broker, faults, clien
     assert [(p.partition_index, p.error_code, p.offset) for p in topic.partitions] == [(0, 0, 1), (1, NOT_LEADER, -1)]
 
 
-async def test_a_topic_that_goes_by_its_id_is_known(broker, faults, client):
+async def test_a_topic_that_is_named_by_its_id_is_recognized(broker, faults, client):
     topic_id = await create_topic(broker, "by-id")
     faults.add({"api": "Produce", "topic": "by-id", "error": "NOT_LEADER_OR_FOLLOWER"})
     assert await produced(client, (topic_id, 0, batch(b"a")), version=13) == [(0, NOT_LEADER)]
@@ -153,7 +153,7 @@ async def test_a_partition_is_without_a_leader_in_metadata(broker, faults, clien
     assert (await metadata(client, "t"))["t"] == (0, [(0, 0), (0, 0)])
 
 
-async def test_a_produce_without_acks_that_is_to_fail_ends_its_connection(broker, faults, client):
+async def test_a_failing_produce_without_acks_ends_its_connection(broker, faults, client):
     faults.add({"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"})
     client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a")), acks=0), version=9))
     assert await client.closed()
@@ -206,7 +206,7 @@ async def test_a_delayed_request_is_handled_when_its_time_has_come(broker, fault
     assert offsets == [(1, 0), (2, 1)]
 
 
-async def test_a_delayed_answer_comes_late_to_what_is_done_already(broker, faults, client, clock):
+async def test_a_delayed_answer_arrives_after_the_request_was_carried_out(broker, faults, client, clock):
     faults.add({"api": "Produce", "delay_answer_ms": 700})
     client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), version=9))
     await clock.timer_set(0.7)
@@ -236,7 +236,7 @@ async def test_something_may_happen_after_a_delay(broker, faults, client, clock)
     assert answer.responses[0].partition_responses[0].error_code == NOT_LEADER
 
 
-async def test_what_a_fault_holds_goes_on_when_it_is_removed(broker, faults, client, clock):
+async def test_held_requests_continue_when_their_fault_is_removed(broker, faults, client, clock):
     request = faults.add({"api": "Produce", "delay_ms": 700})
     client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), version=9))
     await clock.timer_set(0.7)
@@ -271,7 +271,7 @@ async def test_a_throttled_client_is_told_so_and_then_muted(broker, faults, clie
 # --- corrupt ---
 
 
-async def test_a_corrupt_batch_has_a_wrong_checksum_and_is_right_the_next_time(broker, faults, client):
+async def test_a_corrupt_batch_has_a_wrong_checksum_and_the_next_fetch_is_right(broker, faults, client):
     await produced(client, ("t", 0, batch(b"a" * 50)))
     fault = faults.add({"topic": "t", "corrupt": True, "times": 1})
     # Nothing to corrupt, so it does not count.
@@ -347,7 +347,7 @@ async def test_the_first_that_fires_happens_and_the_next_one_after_it(broker, fa
     assert second.seen == 1
 
 
-async def test_without_faults_requests_meet_nothing(broker, faults, client):
+async def test_without_faults_requests_are_not_affected(broker, faults, client):
     fault = faults.add({"api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER"})
     await produced(client, ("t", 0, batch(b"a")))
     assert type(broker.server.dispatcher._routes[0, 9]) is not Route
@@ -357,7 +357,7 @@ async def test_without_faults_requests_meet_nothing(broker, faults, client):
     assert type(broker.server.dispatcher._routes[0, 9]) is Route
 
 
-async def test_of_several_that_are_added_together_none_is_if_one_is_wrong(faults):
+async def test_several_faults_are_added_together_or_not_at_all(faults):
     with pytest.raises(FaultError, match=r"^error: .*\(fault 2\)$"):
         faults.add_all([{"delay_ms": 5}, {"error": "NO"}])
     assert faults.all() == []

@@ -14,7 +14,7 @@ from tests.support.sample_messages import UUID, sample
 
 
 @pytest.mark.parametrize("key", list(ApiKey), ids=lambda key: key.api_name)
-def test_every_message_of_every_version_is_data_that_json_takes(key):
+def test_every_message_of_every_version_becomes_json(key):
     for message in (request_type(key), response_type(key)):
         for version in message.versions:
             data = to_data(sample(message, version), version)
@@ -26,7 +26,7 @@ def test_topic_ids_are_written_as_such():
     assert to_data(produce((UUID, 0, b"")), 13)["topic_data"][0]["topic_id"] == "00010203-0405-0607-0809-0a0b0c0d0e0f"
 
 
-def test_secrets_are_not_told():
+def test_secrets_are_left_out():
     assert "hunter2" not in json.dumps(to_data(SaslAuthenticateRequest(auth_bytes=b"hunter2"), 2))
     configs = [AlterableConfig(name="ssl.key.password", value="hunter2"), AlterableConfig(name="a", value="b")]
     resource = AlterConfigsResource(resource_type=4, resource_name="0", configs=configs)

@@ -71,7 +71,7 @@ async def test_a_request_is_reported_with_its_answer(journal, client):
     assert (partition["error_code"], partition["base_offset"]) == ("NONE", 0)
 
 
-async def test_records_in_a_fetch_are_summed_up(journal, client):
+async def test_records_in_a_fetch_are_summarized(journal, client):
     await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"a", b"b"))), 9)
     await client.ask(ApiKey.FETCH, fetch(("t", 0, 0)), 6)
     (entry,) = entries(journal, api="Fetch")
@@ -95,8 +95,8 @@ async def test_a_change_of_a_group_is_shown_at_the_request_that_caused_it(journa
         **{"protocol_type": "consumer", "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"")]},
     )
     await client.ask(ApiKey.JOIN_GROUP, join, 2)
-    begun, completed = changes(journal, "JoinGroup")
-    assert begun == {"group": "g", "state": [None, "PreparingRebalance"], "generation": [None, 0], "members": [0, 1]}
+    started, completed = changes(journal, "JoinGroup")
+    assert started == {"group": "g", "state": [None, "PreparingRebalance"], "generation": [None, 0], "members": [0, 1]}
     assert completed == {"group": "g", "state": ["PreparingRebalance", "CompletingRebalance"], "generation": [0, 1]}
     await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, 3)
     assert changes(journal, "Heartbeat") == []
@@ -181,7 +181,7 @@ async def test_what_is_expected_may_have_been_there_already_or_still_come(journa
     assert journal._listeners == []
 
 
-async def test_whoever_follows_gets_what_is_there_and_what_comes(journal, client):
+async def test_a_follower_gets_existing_and_new_entries(journal, client):
     await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, 3)
     following = journal.follow(Filter())
     assert json.loads(await anext(following))["number"] == 1
@@ -203,7 +203,7 @@ async def test_the_ring_is_bounded_and_the_last_entries_stay(broker, journal, cl
     assert [entry.number for entry in journal.select(Filter(), limit=3)] == [8, 9, 10]
 
 
-async def test_nothing_is_asserted_of_entries_that_had_to_make_room(lab, client):
+async def test_nothing_is_asserted_about_dropped_entries(lab, client):
     expect = next(route.handle for route in routes_of(lab) if route.path == "/journal/expect")
     lab.journal._max_bytes = 1500
     for _ in range(10):

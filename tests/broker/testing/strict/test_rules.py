@@ -101,7 +101,7 @@ async def commit(client, generation=-1, member_id=""):
     return await client.ask(ApiKey.OFFSET_COMMIT, request, 6)
 
 
-def test_every_rule_has_a_name_of_its_own_and_stands_on_something():
+def test_every_rule_has_a_unique_name_and_a_basis():
     assert len({rule.name for rule in RULES}) == len(RULES)
     assert all("KIP" in rule.reference or "protocol guide" in rule.reference for rule in RULES)
 
@@ -196,7 +196,7 @@ async def test_a_member_id_that_is_ignored(lab, client):
     assert broken(lab) == ["member-id-ignored"]
 
 
-async def test_words_after_leaving(lab, client, now):
+async def test_requests_after_leaving(lab, client, now):
     member_id, generation = await member(client)
     await client.ask(ApiKey.LEAVE_GROUP, LeaveGroupRequest(group_id="g", member_id=member_id), 2)
     await heartbeat(client, generation, member_id)
@@ -206,7 +206,7 @@ async def test_words_after_leaving(lab, client, now):
     assert broken(lab) == ["spoken-after-leaving"]
 
 
-async def test_offsets_committed_by_no_member(broker, lab, client):
+async def test_offsets_committed_by_a_non_member(broker, lab, client):
     await commit(client)  # the group has no members, so this is how it is done
     assert broken(lab) == []
     await member(client)
@@ -229,7 +229,7 @@ async def test_too_many_in_flight(lab, client):
     for _ in range(5):
         await client.answer(ApiKey.PRODUCE, 9)
     assert broken(lab) == []
-    # A connection begins together what arrives together.
+    # A connection starts requests together that arrive together.
     client.send(b"".join(frame(ApiKey.PRODUCE, idempotent(5 + number), version=9) for number in range(6)))
     for _ in range(6):
         await client.answer(ApiKey.PRODUCE, 9)
@@ -347,8 +347,8 @@ async def test_connections_that_are_gone_are_forgotten(broker, lab):
     assert len(lab.strict._memories) < 10
 
 
-async def test_reports_have_an_end(lab, client, monkeypatch):
-    """A client that goes on breaking rules, in ever new ways, fills neither the memory nor the log."""
+async def test_the_number_of_reports_is_limited(lab, client, monkeypatch):
+    """A client that keeps breaking rules in new ways fills neither the memory nor the log."""
     monkeypatch.setattr("barnabas.broker.testing.strict.strict._MOST_REPORTS", 2)
     member_id, generation = await member(client)
     with capture_logs() as logs:

@@ -115,7 +115,7 @@ async def consume(seat: Seat) -> None:
             for partition, records in (await consumer.getmany(timeout_ms=200, max_records=AT_ONCE)).items():
                 if records[0].offset == 0 and partition in positions:
                     # aiokafka 0.14 sends no leader epoch. A deposed leader that does not know it yet, here or in Apache
-                    # Kafka, tells it that its offset is out of range, and aiokafka begins anew.
+                    # Kafka, tells it that its offset is out of range, and aiokafka starts over.
                     consumer.seek(partition, positions[partition])
                     continue
                 for each in records:

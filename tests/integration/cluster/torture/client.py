@@ -1,8 +1,8 @@
 """A process of clients of one library: python -m tests.integration.cluster.torture.client TASK-AS-JSON
 
 Each role (see seat.Task) has a thread. A client that fails is replaced by a new one, as an application would do; a
-library that hangs ends the process, which whoever started it starts again. With SIGTERM producers finish, and `quiet`
-is printed when they have. Consumers go on until the process is killed.
+library that hangs ends the process, and the parent starts it again. On SIGTERM producers finish, and `quiet` is printed
+when they have. Consumers continue until the process is killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODULES = {"kafka-python": "kafka_python", "confluent-kafka": "confluent", "aiok
 
 
 class Chair:
-    """A role, and the clients that play it one after the other."""
+    """A role, and the clients that play it one after another."""
 
     def __init__(self, task: Task, journal: Journal, number: int, role: str, play: Play, over: threading.Event) -> None:
         self._task = task
@@ -58,7 +58,7 @@ class Chair:
 
 def main(given: str) -> None:
     task = Task(**json.loads(given))
-    logging.disable()  # libraries tell at length of a broker that is away
+    logging.disable()  # libraries log at length about a broker that is away
     faulthandler.register(signal.SIGUSR1)
     plays: dict[str, Play] = importlib.import_module(f"tests.integration.cluster.torture.{MODULES[task.library]}").PLAYS
     journal = Journal(task.journal)

@@ -131,7 +131,7 @@ class Faults:
         self.cluster.network.heal()
 
     def wipe_a_disk(self) -> None:
-        """Nothing is promised unless everything is in sync before, and the others know it before the next fault."""
+        """Nothing is guaranteed unless everything is in sync before, and the others know it before the next fault."""
         self.cluster.start_those_that_ended()
         self.cluster.await_whole(PATIENCE)
         broker = self._any_broker()

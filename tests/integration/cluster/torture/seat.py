@@ -1,4 +1,4 @@
-"""Where a client library sits while it is tortured: what it is to do, and where it notes what it did."""
+"""A client library under torture: what it has to do, and where it records what it did."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE_OF_ABORTS = 0.2
 
 @dataclass(frozen=True)
 class Task:
-    """What a process of clients has to do. It is handed over as JSON."""
+    """What a process of clients has to do. It is passed as JSON."""
 
     library: str
     life: int  # how often this library was started before
@@ -37,7 +37,7 @@ class Task:
 
     @property
     def hangs_after(self) -> float:
-        """After how many seconds without a sign of life a library is given up.
+        """After how many seconds without a sign of life a library is killed.
 
         kafka-python 3.0.12 waits for ever, in every other run, when the transaction coordinator that it knows refuses a
         connection: its Sender forgets the request that it was about to send (_maybe_send_pending_request leaves
@@ -52,7 +52,7 @@ class Task:
 
 
 class Journal:
-    """Lines of JSON, see tests/support/history.py. A line is one write, so that it is whole or not there."""
+    """Lines of JSON, see tests/support/history.py. A line is one write, so that it is whole or absent."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -63,7 +63,7 @@ class Journal:
 
 
 class Seat:
-    """One life of one client. Everything that it does is noted first, and what came of it afterwards."""
+    """One run of one client. Everything that it does is recorded beforehand, and the outcome afterwards."""
 
     def __init__(self, task: Task, journal: Journal, role: str, name: str, is_over: threading.Event) -> None:
         self.task = task

@@ -1,5 +1,5 @@
 """Exactly once on three brokers: the consume-transform-produce loops of tests/integration/exactly_once, while brokers,
-controllers, coordinators and leaders go and come.
+controllers, coordinators and leaders fail and come back.
 """
 
 from __future__ import annotations

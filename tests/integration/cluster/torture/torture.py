@@ -134,7 +134,7 @@ class Torture:
                 self.restarted[each.task.library] += 1
 
     def torment(self, seconds: float, faults: dict[str, Callable[[], None]]) -> None:
-        """One fault after the other; each comes once before one comes again. Most come before the last has healed."""
+        """One fault after another; each comes once before one comes again. Most come before the last has healed."""
         deadline = time.monotonic() + seconds
         names: list[str] = []
         while time.monotonic() < deadline:

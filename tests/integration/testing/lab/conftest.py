@@ -34,7 +34,7 @@ def java_driver() -> Iterator[JavaDriver]:
 
 @pytest.fixture(scope="module")
 def client_named(request: pytest.FixtureRequest, broker: Barnabas) -> Iterator[Callable[[str], Client]]:
-    """A client library by its name; each is made once."""
+    """A client library by its name; each is created once."""
     made: dict[str, Client] = {}
 
     def named(name: str) -> Client:

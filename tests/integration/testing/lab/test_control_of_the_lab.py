@@ -72,7 +72,7 @@ def test_the_journal_from_a_shell(broker, client_named, topic, ctl):
     assert "no API is called 'Prduce'" in complaint
 
 
-def test_strict_mode_that_was_never_on_has_no_opinion(monkeypatch, capsys):
+def test_strict_mode_that_was_never_on_refuses_to_report(monkeypatch, capsys):
     with Barnabas() as broker:
         monkeypatch.setenv("BARNABAS_CONTROL", broker.control.url)
         monkeypatch.setenv("BARNABAS_CONTROL_TOKEN", broker.control.token)
@@ -130,7 +130,7 @@ def test_what_is_wrong_is_answered_with_the_field(broker, method, path, body, st
     assert (caught.value.status, caught.value.field) == (status, field)
 
 
-def test_a_baseline_is_kept_and_restored(broker):
+def test_a_baseline_is_saved_and_restored(broker):
     kept = broker.faults.add(api="Heartbeat", delay_ms=5)
     broker.clock.advance(100)
     baseline = broker.control.call("GET", "/baseline")

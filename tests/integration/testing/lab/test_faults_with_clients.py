@@ -1,4 +1,4 @@
-"""Every fault, met by stock clients: what hurts them, and what they make of it."""
+"""Every fault with stock clients: what affects them, and how they handle it."""
 
 import time
 
@@ -102,7 +102,7 @@ def test_a_throttled_client_waits(broker, client, topic):
         producer.send(topic, [ONE])
     _, throttled, after = broker.journal.entries("Produce", topic=topic)
     assert throttled["answer"]["throttle_time_ms"] == 400
-    # The next request was either held back by the client, or by the broker before it was begun.
+    # The next request was held back either by the client, or by the broker before it was started.
     assert after["at_ms"] - throttled["at_ms"] >= 400
 
 

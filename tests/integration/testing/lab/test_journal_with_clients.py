@@ -1,4 +1,4 @@
-"""The journal, asked by a test about stock clients."""
+"""The journal, queried by a test about stock clients."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Stock clients keep to the rules: strict mode has nothing to report of any of them."""
+"""Stock clients keep to the rules: strict mode has nothing to report about any of them."""
 
 import pytest
 
