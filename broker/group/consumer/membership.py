@@ -50,6 +50,7 @@ from barnabas.broker.group.consumer.requests import (
     updated_member,
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
+from barnabas.broker.group.consumer.story import Stories
 from barnabas.broker.group.consumer.target import assign
 from barnabas.broker.group.consumer.topics import Topics, ids_of, metadata_hash
 from barnabas.broker.group.kind import AnyGroup
@@ -96,6 +97,7 @@ class ConsumerMembership:
         self._resolving: set[str] = set()  # groups whose patterns are about to be looked up
         # When a topic was last created: as a version of the topics, it goes on growing after a restart.
         self._topics_version = now_ms()
+        self.stories = Stories()
 
     # --- heartbeats ---
 
@@ -164,6 +166,7 @@ class ConsumerMembership:
             if bump or found != group.metadata_hash:
                 epoch += 1
                 records.append(epoch_record(group.group_id, epoch, found))
+                self.stories.begin(now_ms, group, epoch, members, _why(member, updated, bump))
             if group.has_partition_metadata:
                 records.append(partition_metadata_tombstone(group.group_id))
         target_epoch, target = self._target(group, epoch, updated, members, now_ms, records)
@@ -265,6 +268,9 @@ class ConsumerMembership:
         target, changes = assign(group, members, epoch, self._topics, default, now_ms)
         records += changes
         log.info("target assignment", group=group.group_id, epoch=epoch, members=len(members))
+        self.stories.assigned(
+            now_ms, group, epoch, members, target, group.preferred_assignor(members.values(), default)
+        )
         return epoch, target[updated.member_id]
 
     def _reconciled(
@@ -286,6 +292,7 @@ class ConsumerMembership:
         if moved == member:
             return member
         records.append(current_record(group.group_id, moved))
+        self.stories.moved(self._now_ms(), group.group_id, member, moved, target_epoch)
         if moved.state is MemberState.UNREVOKED_PARTITIONS and moved.classic is None:
             self._await_revocation(group.group_id, moved)
         else:
@@ -321,6 +328,8 @@ class ConsumerMembership:
             known.topics != matches.get(regex, frozenset()) for regex, known in resolved.items()
         ):
             records.append(epoch_record(group_id, group.epoch + 1, found))
+            reason = "a pattern matches other topics"
+            self.stories.begin(self._now_ms(), group, group.epoch + 1, group.members, reason)
         self._carry_out(CoordinatorResult(records, key=group_id))
 
     # --- leaving ---
@@ -383,6 +392,7 @@ class ConsumerMembership:
                 records.append(regex_tombstone(group_id, regex))
         found = metadata_hash(_topics_of(group, left), self._topics)
         records.append(epoch_record(group_id, group.epoch + 1, found))
+        self.stories.gone(self._now_ms(), group, gone, {each.member_id: each for each in left}, reason)
         return CoordinatorResult(records, key=group_id)
 
     # --- back to the classic protocol ---
@@ -424,7 +434,7 @@ class ConsumerMembership:
             self._await_silence(key, remaining)
             return
         self._heard.pop(key, None)
-        self.fence_one(*key, "its session timed out")
+        self.fence_one(*key, f"its session timed out after {timeout_ms / 1000:g} s without a heartbeat")
 
     def _await_revocation(self, group_id: str, member: ConsumerMember) -> None:
         member_id, epoch = member.member_id, member.epoch
@@ -453,6 +463,7 @@ class ConsumerMembership:
         """A group is gone: cancel its timers."""
         for member_id in group.members:
             self._forget_member(group.group_id, member_id)
+        self.stories.forget(group.group_id)
 
     def watch_all(self) -> None:
         """Start every member's session timeout now, after the groups were loaded; their topics may have changed."""
@@ -478,6 +489,14 @@ class ConsumerMembership:
     def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
         heard = self._heard.get((group_id, member_id))
         return None if heard is None else heard[0]
+
+
+def _why(member: ConsumerMember, updated: ConsumerMember, bump: bool) -> str:
+    if not bump:
+        return "topics that it reads have changed"
+    who = updated.member_id
+    is_new = not member.topics and not member.regex
+    return f"a member joined: {who}" if is_new else f"a member reads other topics now: {who}"
 
 
 def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set[str]:
