@@ -10,6 +10,7 @@ from barnabas.broker.console.errors import Forbidden, NotFound
 from barnabas.broker.console.leader_stories import leader_changes
 from barnabas.broker.console.paging import PAGE, Json, Query, paged
 from barnabas.broker.console.transaction_stories import transactions_of
+from barnabas.broker.controller.topic_names import is_internal
 from barnabas.broker.handlers.fetching import Fetch
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.security.authorizer import Access
@@ -150,7 +151,8 @@ class Activity:
         return {
             "several": len(self._cluster.nodes) > 1,
             "changes": leader_changes(
-                self._cluster, lambda name: topic in (None, "", name) and access.topic(_DESCRIBE, name)
+                self._cluster,
+                lambda name: (name == topic if topic else not is_internal(name)) and access.topic(_DESCRIBE, name),
             ),
             "events": [event._asdict() for event in reversed(self._cluster.events)][:PAGE],
         }

@@ -18,7 +18,7 @@ from aiohttp import web
 from barnabas.broker.console.api import Api, access_now, body_of
 from barnabas.broker.console.control_routes import add_control
 from barnabas.broker.console.door import COOKIE, HEADERS, Door, bearer
-from barnabas.broker.console.errors import ConsoleError, Forbidden
+from barnabas.broker.console.errors import ConsoleError, Unauthorized
 from barnabas.broker.console.exposition import CONTENT_TYPE, exposition
 from barnabas.broker.console.people import COOKIE as USER_COOKIE
 from barnabas.broker.console.people import EVERYBODY, NOBODY, SECONDS, People, visitor
@@ -115,8 +115,8 @@ class Console:
                 response = await self._let_in(request, handler)
             except web.HTTPException as error:
                 response = web.Response(status=error.status, text=error.text)
-            except Forbidden as error:  # a wrong password
-                response = web.json_response({"error": str(error)}, status=HTTPStatus.UNAUTHORIZED)
+            except Unauthorized as error:
+                response = web.json_response({"error": str(error)}, status=error.status)
         if not response.prepared:
             response.headers.update(HEADERS)
         return response

@@ -21,7 +21,7 @@ _GONE: Final = ("was killed", "was stopped", "was cut off from the others")
 
 
 def leader_changes(cluster: LocalCluster, is_wanted: Callable[[str], bool]) -> list[Json]:
-    """Newest first: each time that a partition got a leader in a new epoch, with what its followers did."""
+    """Newest first: each time that a partition got another leader, with what its followers did."""
     noted: list[_Noted] = []
     for node in cluster.nodes.values():
         for moments in (node.past, None if node.broker is None else node.broker.replicas.moments):
@@ -44,10 +44,10 @@ def leader_changes(cluster: LocalCluster, is_wanted: Callable[[str], bool]) -> l
 
 def _told(epoch: int, epochs: dict[int, list[_Noted]], events: list[NodeEvent]) -> Json | None:
     lead = next((role for broker_id, role in epochs[epoch] if role.leader_id == broker_id), None)
-    if lead is None:
-        return None
     before = max((each for each in epochs if each < epoch), default=None)
     former = None if before is None else _leader(epochs[before])
+    if lead is None or former in (None, lead.leader_id):
+        return None  # it begins, or goes on with the same leader
     why = _why(former, lead, events)
     followers = [
         {"at_ms": role.at_ms, "broker": broker_id, "cut_from": role.cut_from, "end_offset": role.end_offset}
@@ -84,16 +84,12 @@ def _why(former: int | None, lead: RoleChange, events: list[NodeEvent]) -> NodeE
 
 
 def _words(lead: RoleChange, former: int | None, why: NodeEvent | None, followers: list[Json]) -> list[str]:
-    words = []
-    if former is None or former == lead.leader_id:
-        words.append(f"Broker {lead.leader_id} leads in epoch {lead.leader_epoch}, from offset {lead.end_offset} on.")
-    else:
-        words.append(f"Broker {why.broker_id} {why.what}." if why else "The controller chose another leader.")
-        when = "Since then" if why is None else f"{seconds(lead.at_ms - why.at_ms)} later"
-        words.append(
-            f"{when} broker {lead.leader_id} leads instead of {former}, in epoch {lead.leader_epoch} and from offset "
-            f"{lead.end_offset} on."
-        )
+    when = "Since then" if why is None else f"{seconds(lead.at_ms - why.at_ms)} later"
+    words = [
+        f"Broker {why.broker_id} {why.what}." if why else "The controller chose another leader.",
+        f"{when} broker {lead.leader_id} leads instead of {former}, in epoch {lead.leader_epoch} and from offset "
+        f"{lead.end_offset} on.",
+    ]
     others = [str(each) for each in lead.isr if each != lead.leader_id]
     words.append(f"In sync with it: {', '.join(others)}." if others else "Nobody else is in sync with it.")
     for each in followers:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.broker.console.errors import Forbidden
+from barnabas.broker.console.errors import Unauthorized
 from barnabas.broker.security.authorizer import EVERYTHING, Access
 from barnabas.broker.security.principal import Principal
 from barnabas.broker.security.sasl.mechanism import AuthenticationFailed, Exchange
@@ -91,7 +91,7 @@ class People:
     # --- signing in ---
 
     async def enter(self, user: str, password: str) -> str:
-        """A new session. Forbidden if this is not the user's password."""
+        """A new session. Unauthorized if this is not the user's password."""
         principal = await self.check(user, password)
         while len(self._sessions) >= _MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
@@ -104,7 +104,7 @@ class People:
 
     async def check(self, user: str, password: str) -> Principal:
         if not 0 < len(user) <= _LONGEST or not 0 < len(password) <= _LONGEST:
-            raise Forbidden("a name and a password are needed")
+            raise Unauthorized("a name and a password are needed")
         async with self._one_at_a_time:
             delay = 0.0
             for broker, listener in self._listeners():
@@ -117,7 +117,7 @@ class People:
                             broker.server.failed_authentications[listener.name, mechanism] += 1
                             delay = listener.sasl.failure_delay()
             await asyncio.sleep(delay)
-            raise Forbidden("this is not the name and the password of a user")
+            raise Unauthorized("this is not the name and the password of a user")
 
     # --- who asks ---
 

@@ -33,7 +33,7 @@ export function brokers(root, context) {
 function change(told) {
   return h("article", { class: "story" },
     h("h3", {}, h("a", { href: link("topics", told.topic) }, `${told.topic}/${told.partition}`), " ",
-      told.former === null || told.former === told.leader ? badge(`broker ${told.leader}`) : [badge(`broker ${told.former}`, "bad"), " → ", badge(`broker ${told.leader}`, "good")],
+      badge(`broker ${told.former}`, "bad"), " → ", badge(`broker ${told.leader}`, "good"),
       " ", h("span", { class: "muted", title: time(told.at_ms) }, `epoch ${told.epoch}, ${clockTime(told.at_ms)}`)),
     h("p", {}, told.words.join(" ")));
 }
