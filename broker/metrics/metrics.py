@@ -50,6 +50,8 @@ class Metrics:
         cluster = self._cluster
         brokers = list(cluster.brokers)
         found.gauge("barnabas_info", "The version", 1, version=VERSION)
+        # What dashboards for kafka_exporter look for to find clusters.
+        found.gauge("kafka_exporter_build_info", "The version", 1, version=VERSION)
         self._process.add(found)
         teller = cluster.controller or next(iter(brokers), None)
         if teller is None:

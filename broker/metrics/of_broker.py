@@ -106,6 +106,8 @@ def add_replicas(found: Families, broker: Broker, labels: Mapping[str, object]) 
     found.gauge(f"{manager}offlinereplicacount", "Replicas whose log has failed", sums["failed"], **labels)
     found.counter(f"{manager}isrexpands_total", "Replicas that were to join an ISR", expands, **labels)
     found.counter(f"{manager}isrshrinks_total", "Replicas that were to leave an ISR", shrinks, **labels)
+    found.gauge(f"{manager}isrexpandspersec", "Replicas that were to join an ISR, as a count", expands, **labels)
+    found.gauge(f"{manager}isrshrinkspersec", "Replicas that were to leave an ISR, as a count", shrinks, **labels)
 
 
 def _sum_up(sums: Counter[str], partition: Partition) -> None:
@@ -152,6 +154,10 @@ def add_broker(found: Families, broker: Broker, labels: Mapping[str, object]) ->
     brokers = len(cluster.brokers) if is_controller else 0
     offline = sum(each.leader_id < 0 for each in partitions)
     elsewhere = sum(each.leader_id != each.replica_nodes[0] for each in partitions)
+    unclean = 0 if broker.controller.term is None else broker.controller.term.unclean_elections
+    stats, meaning = "kafka_controller_controllerstats_", "Leaders that were not in sync when they were elected"
+    found.counter(f"{stats}uncleanleaderelections_total", meaning, unclean, **labels)
+    found.gauge(f"{stats}uncleanleaderelectionspersec", f"{meaning}, as a count", unclean, **labels)
     found.gauge(f"{controller}globaltopiccount", "Topics, on the controller", len(topics), **labels)
     found.gauge(f"{controller}globalpartitioncount", "Partitions, on the controller", len(partitions), **labels)
     found.gauge(f"{controller}activebrokercount", "Brokers, on the controller", brokers, **labels)

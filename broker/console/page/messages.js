@@ -34,8 +34,13 @@ export function messages(root, context) {
   let shown = [];
   let stop = null;
   let asked = 0;
+  let writes = context.about?.writes ?? false;
 
   context.watch({ topic: { view: "topic", name: topic } }, (news) => {
+    if (!writes && context.about?.writes) {
+      writes = true;
+      if (shown.length) draw();
+    }
     if (!news.topic || news.topic.error) return;
     for (let index = partition.length - 1; index < news.topic.partitions; index += 1) {
       partition.append(h("option", { value: index }, `partition ${index}`));
@@ -128,7 +133,7 @@ export function messages(root, context) {
     return row(topic, record, {
       avro,
       chosen: chosen.has(id),
-      onchoose: context.about?.writes && record.value !== undefined ? (yes) => {
+      onchoose: writes && record.value !== undefined ? (yes) => {
         if (yes) chosen.set(id, { partition: record.partition, offset: record.offset });
         else chosen.delete(id);
         drawReplay();

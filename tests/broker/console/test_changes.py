@@ -52,7 +52,11 @@ async def test_records_below_an_offset_are_deleted(writable):
 
 
 async def test_records_are_written_again_to_another_topic(writable):
-    records = [NewRecord(1000, b"k1", b"v1", [("h", b"x")]), NewRecord(1000, b"k2", b"v2"), NewRecord(1000, None, b"v3")]
+    records = [
+        NewRecord(1000, b"k1", b"v1", [("h", b"x")]),
+        NewRecord(1000, b"k2", b"v2"),
+        NewRecord(1000, None, b"v3"),
+    ]
     await writable.topic("t", 1, records)
     await writable.topic("copy", 2)
     body = {"from": "t", "to": "copy", "records": [{"partition": 0, "offset": 2}, {"partition": 0, "offset": 0}]}

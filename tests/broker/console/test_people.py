@@ -10,10 +10,7 @@ from barnabas.broker.security.acls import Entry, Pattern
 from barnabas.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from tests.broker.console.conftest import looking
 
-_JAAS = (
-    "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    'user_admin="a-secret" user_alice="b-secret";'
-)
+_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="a-secret" user_alice="b-secret";'
 _SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
     "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,BROKERS:PLAINTEXT",
