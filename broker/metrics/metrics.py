@@ -74,7 +74,8 @@ class Metrics:
         for broker in brokers:
             labels: dict[str, object] = {"broker": broker.config.node_id} if several else {}
             of_broker.add_broker(found, broker, labels)
-            of_broker.add_traffic(found, broker, labels)
+            yield from of_broker.add_traffic(found, broker, labels)
+            yield
             of_broker.add_requests(found, self.requests[broker.config.node_id], labels)
             of_broker.add_connections(found, broker, labels)
             of_broker.add_groups(found, broker, labels)

@@ -40,11 +40,12 @@ _TOPIC_COUNTS: Final = (
 _WITHOUT_TOPIC: Final = ("replication_bytes_in", "replication_bytes_out")
 
 
-def add_traffic(found: Families, broker: Broker, labels: Mapping[str, object]) -> None:
+def add_traffic(found: Families, broker: Broker, labels: Mapping[str, object]) -> Iterator[None]:
     traffic = broker.replicas.traffic
     _add_counts(found, traffic.total(), False, labels)
-    for topic, counts in traffic.topics.items():
+    for topic, counts in list(traffic.topics.items()):
         _add_counts(found, counts, True, {**labels, "topic": topic})
+        yield
 
 
 def _add_counts(found: Families, counts: TopicTraffic, is_topic: bool, labels: Mapping[str, object]) -> None:
