@@ -33,7 +33,7 @@ _MOST_LOOKED_AT: Final = 20_000
 _MOST_READ: Final = 32 * 1024 * 1024
 MOST_SHOWN: Final = 200
 _TAIL_AT_ONCE: Final = 100
-_SECONDS_BETWEEN_TAILS: Final = 0.25
+_SECONDS_BETWEEN_TAILS: Final = 0.5
 
 
 class Messages:
@@ -146,6 +146,7 @@ class Messages:
         """New records, in parts, for as long as somebody listens. Where there are too many, some are skipped."""
         query = Query(text)
         found = self.partitions(topic, partition)
+        share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
         ends = {each.index: each.log.high_watermark for each in found}
         news = _News(found)
         try:
@@ -157,8 +158,8 @@ class Messages:
                     end = each.log.high_watermark
                     start = ends[each.index]
                     if not _can_look_at_all(text, start, end):
-                        skipped += end - _TAIL_AT_ONCE - start
-                        start = end - _TAIL_AT_ONCE
+                        skipped += end - share - start
+                        start = end - share
                     if start < end:
                         records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
                         shown += records

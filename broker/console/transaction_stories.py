@@ -67,7 +67,7 @@ def _told(run: list[TransactionMetadata], notes: list[TransactionNote], now_ms: 
         else:
             steps.append({"at_ms": state.last_update_ms, "kind": "done", "what": "all markers are written"})
     steps += [{"at_ms": note.at_ms, "kind": "note", "what": note.what} for note in notes]
-    steps.sort(key=lambda step: int(step["at_ms"]))
+    steps.sort(key=lambda step: (int(step["at_ms"]), step["kind"] != "note"))  # a reason comes before what it led to
     return {
         "began_ms": first.last_update_ms,
         "prepared_ms": None if prepared is None else prepared.last_update_ms,
