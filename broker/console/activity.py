@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.console.errors import Forbidden, NotFound
 from barnabas.broker.console.leader_stories import leader_changes
 from barnabas.broker.console.paging import PAGE, Json, Query, paged
-from barnabas.broker.console.transaction_stories import transactions_of
+from barnabas.broker.console.transaction_stories import notes_of, transactions_of
 from barnabas.broker.controller.topic_names import is_internal
 from barnabas.broker.handlers.fetching import Fetch
 from barnabas.broker.metrics.metrics import Metrics
@@ -94,6 +94,7 @@ class Activity:
         return {
             **_described(metadata, access),
             "stories": transactions_of(shard, name, now_ms),
+            "notes": notes_of(shard, name),
             "held_up": [each for each in held_up if each is not None],
             "offsets": [each for each in self._pending(metadata.producer_id) if access.group(_DESCRIBE, each["group"])],
         }

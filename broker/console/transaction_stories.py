@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 _TOLD: Final = 10
 _MOST_SHOWN: Final = 8
+_NOTES: Final = 20
 _ONGOING: Final = TransactionState.ONGOING
 
 
@@ -32,6 +33,12 @@ def transactions_of(shard: TransactionShard, transactional_id: str, now_ms: int)
         end = runs[number + 1][0].last_update_ms if number + 1 < len(runs) else now_ms
         told.append(_told(run, [note for note in notes if begin <= note.at_ms <= end], now_ms))
     return told[::-1]
+
+
+def notes_of(shard: TransactionShard, transactional_id: str) -> list[Json]:
+    """What was refused or went wrong, newest first: also outside of transactions."""
+    notes = [each._asdict() for each in reversed(shard.notes) if each.transactional_id == transactional_id]
+    return notes[:_NOTES]
 
 
 def _runs(states: list[TransactionMetadata]) -> list[list[TransactionMetadata]]:

@@ -19,7 +19,7 @@ from barnabas.broker.controller.topic_names import is_internal
 from barnabas.broker.replica.commit_waits import CommitWait, CommitWaits, Done
 from barnabas.broker.replica.errors import NotLeader
 from barnabas.broker.replica.leadership import Leadership
-from barnabas.broker.replica.moments import Repeat, RoleChange
+from barnabas.broker.replica.moments import Moments, Repeat, RoleChange
 from barnabas.broker.replica.surroundings import Appender, Host, Waiter
 from barnabas.broker.replica.traffic import TopicTraffic
 from barnabas.protocol.errors import ErrorCode
@@ -172,7 +172,7 @@ class Partition:
         if leadership is not None and len(leadership.replicas) == 1:
             return  # nobody else could lead it
         isr = () if leadership is None else tuple(leadership.isr)
-        self._host.moments.roles.append(
+        self.moments.roles.append(
             RoleChange(
                 self._host.clock.now_ms(),
                 self.topic,
@@ -290,7 +290,7 @@ class Partition:
             kind, words = "duplicate", f"it is in the log already, at offset {result.base_offset}"
         else:
             kind, words = _REPEATS.get(type(result), "state"), str(result)
-        self._host.moments.repeats.append(
+        self.moments.repeats.append(
             Repeat(
                 now_ms,
                 self.topic,
@@ -303,6 +303,10 @@ class Partition:
                 words,
             )
         )
+
+    @property
+    def moments(self) -> Moments:
+        return self._host.moments
 
     def _not_leading(self) -> LogFailure:
         name = self.log.topic_partition

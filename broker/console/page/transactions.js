@@ -91,6 +91,11 @@ export function transaction(root, context) {
           ["Partition", (row) => `${row.topic}/${row.partition}`],
           ["Offset", (row) => count(row.offset), "number"],
         ], told.offsets)] : null,
+      told.notes.length ? [h("h2", {}, "What was refused, or went wrong"),
+        table([
+          ["When", (row) => h("span", { title: time(row.at_ms) }, clockTime(row.at_ms))],
+          ["What", (row) => row.what],
+        ], told.notes)] : null,
       h("h2", {}, "Its last transactions"),
       told.stories.length ? told.stories.map(story) : h("p", { class: "muted" }, "None yet: its producer has begun, and has written nothing."));
   }

@@ -2,10 +2,11 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka import KafkaProducer
 
 from barnabas import Barnabas
@@ -86,6 +87,23 @@ def test_a_batch_that_comes_twice(page, broker):
             producer.send("orders", b"second", partition=0).get()
     page.go("transactions")
     page.browser.until("What producers sent again", "duplicate", "it is in the log already, at offset")
+
+
+def test_a_producer_that_another_has_replaced(page, broker):
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "twice", "log_level": 0}
+    producers = [Producer(settings) for _ in range(2)]
+    for each in producers:
+        each.init_transactions(30)
+    zombie, heir = producers
+    zombie.begin_transaction()
+    with suppress(KafkaException):  # it may hear of it at once
+        zombie.produce("orders", b"too late", partition=0)
+        zombie.flush(30)
+    heir.begin_transaction()
+    heir.produce("orders", b"in time", partition=0)
+    heir.commit_transaction(30)
+    page.go("transactions/twice")
+    page.browser.until("was not let in: PRODUCER_FENCED", "came the decision: commit")
 
 
 def test_rebalances_of_a_group_that_the_broker_assigns(page, broker, pictures):
