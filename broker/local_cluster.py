@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock, Timer
@@ -27,15 +28,25 @@ from barnabas.broker.registry.embedded import EmbeddedRegistry
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.registry.registry import Registry
 from barnabas.broker.registry.session import Session
+from barnabas.broker.replica.moments import Moments
 
 OpenRegistry = Callable[[], Awaitable[Registry]]
 MakeBroker = Callable[[BrokerConfig, OpenRegistry, Network], Broker]
 
 REGISTRY_FILE = "registry.db"
+_EVENTS_KEPT: Final = 200
 
 
 class NodeError(Exception):
     """A request does not fit the state of a broker; the message is a sentence for the user."""
+
+
+class NodeEvent(NamedTuple):
+    """What became of a broker."""
+
+    at_ms: int
+    broker_id: int
+    what: str
 
 
 @dataclass(eq=False)
@@ -48,6 +59,7 @@ class Node:
     is_isolated: bool = False
     is_cut_off_from_clients: bool = False
     expiry: Timer | None = None
+    past: Moments | None = None  # of the broker that ran here before
 
     @property
     def broker_id(self) -> int:
@@ -75,6 +87,7 @@ class LocalCluster:
         self._folder = configs[0].data_dirs[0]
         self._durable = durable
         self._tree: EmbeddedRegistry | None = None
+        self.events: deque[NodeEvent] = deque(maxlen=_EVENTS_KEPT)  # for people who look
         self.on_started: list[Callable[[Broker], None]] = []  # called for each broker before it accepts clients
         # Then this process sees only a part of the cluster, and cannot put all of it into another state.
         self.uses_zookeeper = configs[0].zookeeper_connect is not None
@@ -177,6 +190,7 @@ class LocalCluster:
         node = self._running(broker_id)
         broker, node.broker = node.broker, None
         assert broker is not None
+        self._note(broker_id, "was killed", broker)
         await broker.kill()
         self.network.hold_ports(broker_id)
         if node.session is not None:
@@ -196,6 +210,7 @@ class LocalCluster:
             node.is_cut_off_from_clients = True
             node.broker.server.refuse_clients(True)
         if not node.is_isolated and node.session is not None:
+            self._note(broker_id, "was cut off from the others")
             node.is_isolated = True
             session = node.session
             session.cut_off()
@@ -206,6 +221,8 @@ class LocalCluster:
     def heal_node(self, broker_id: int) -> None:
         """End what `isolate_node` did."""
         node = self.node(broker_id)
+        if node.is_isolated:
+            self._note(broker_id, "can reach the others again")
         self._forget_isolation(node)
         if node.session is not None:
             node.session.restore()
@@ -222,6 +239,12 @@ class LocalCluster:
         if node.is_cut_off_from_clients and node.broker is not None:
             node.broker.server.refuse_clients(False)
         node.is_isolated = node.is_cut_off_from_clients = False
+
+    def _note(self, broker_id: int, what: str, broker: Broker | None = None) -> None:
+        """What a broker noted that ends is kept: it led until now."""
+        self.events.append(NodeEvent(self.clock.now_ms(), broker_id, what))
+        if broker is not None:
+            self.nodes[broker_id].past = broker.replicas.moments
 
     def _running(self, broker_id: int) -> Node:
         node = self.node(broker_id)
@@ -244,6 +267,7 @@ class LocalCluster:
             started(broker)
         await broker.start()
         node.broker = broker
+        self._note(node.broker_id, "started")
 
     async def _open_session(self, node: Node) -> Registry:
         node.session = Session(self.tree)
@@ -252,6 +276,7 @@ class LocalCluster:
     async def _stop(self, node: Node) -> None:
         broker, node.broker = node.broker, None
         assert broker is not None
+        self._note(node.broker_id, "was stopped", broker)
         await broker.stop()
         self.network.hold_ports(node.broker_id)
         self._forget_isolation(node)

@@ -1,4 +1,4 @@
-"""The progress of a run: rows per second, batches and lag, live on a terminal and in plain lines elsewhere."""
+"""The progress of a run: what it waits for, rows, batches and lag, live on a terminal and in plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -18,7 +18,11 @@ from pyspark.sql.streaming.listener import (
 )
 from rich.console import Console
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+
+DEAD_LETTERS: Final = "dead-letters-"
+"""The names of queries that write bad records begin with this; then comes the source."""
 
 
 @dataclass
@@ -29,6 +33,8 @@ class QueryState:
     rows_in: int = 0
     rows_out: int = 0
     rows_per_second: float = 0.0
+    bad: int = 0  # records that could not be read, and went to the topic of dead letters
+    late: int = 0  # rows that came after their window was over
     lag: dict[str, int] = field(default_factory=dict)  # by topic, as of the last batch
     busy_ms: int = 0
     ended: bool = False
@@ -37,19 +43,27 @@ class QueryState:
 class Board:
     """The state of every query, reported by Spark's listener and by our sinks from their own threads."""
 
-    def __init__(self, changed: Callable[[QueryState], None] | None = None) -> None:
+    def __init__(
+        self, changed: Callable[[QueryState], None] | None = None, bad: Callable[[str, int], None] | None = None
+    ) -> None:
+        """`bad` hears of the source, and of how many of its records could not be read."""
         self.states: dict[str, QueryState] = {}
         self.something_ended = threading.Event()
         self._changed = changed or (lambda state: None)
+        self._bad = bad or (lambda source, count: None)
         self._lock = threading.Lock()
 
     def add(self, name: str, how: str) -> None:
         self.states[name] = QueryState(name, how)
 
     def wrote(self, name: str, rows: int) -> None:
+        is_bad = name.startswith(DEAD_LETTERS)
         with self._lock:
             if name in self.states:
                 self.states[name].rows_out += rows
+                self.states[name].bad += rows if is_bad else 0
+        if is_bad and rows:
+            self._bad(name.removeprefix(DEAD_LETTERS), rows)
 
     def progressed(self, progress: Progress) -> None:
         with self._lock:
@@ -60,6 +74,8 @@ class Board:
             state.rows_in += progress.numInputRows
             state.rows_per_second = progress.processedRowsPerSecond or 0.0
             state.busy_ms = progress.batchDuration
+            state.rows_out += max(progress.sink.numOutputRows, 0)  # of Spark's own sinks; ours tell it themselves
+            state.late += sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
             for source in progress.sources:
                 state.lag.update(lag_by_topic(source.latestOffset, source.endOffset))
         self._changed(state)
@@ -85,6 +101,10 @@ class Progress(Protocol):
     def batchDuration(self) -> int: ...
     @property
     def sources(self) -> Any: ...
+    @property
+    def sink(self) -> Any: ...
+    @property
+    def stateOperators(self) -> Any: ...
 
 
 def lag_by_topic(latest: str | None, reached: str | None) -> dict[str, int]:
@@ -122,6 +142,54 @@ class Display(Protocol):
     def __enter__(self) -> Display: ...
     def __exit__(self, *exc: object) -> None: ...
     def changed(self, state: QueryState) -> None: ...
+    def bad(self, source: str, count: int) -> None: ...
+
+
+class Waiting:
+    """Says what a run waits for before its first batch: in one line that changes on a terminal, in lines elsewhere."""
+
+    def __init__(self, console: Console, plain: bool) -> None:
+        self._console = console
+        self._status = None if plain else console.status("")
+        self.words = ""
+
+    def __enter__(self) -> Waiting:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, words: str) -> None:
+        self.words = words
+        if self._status is not None:
+            self._status.update(f"{words}…")
+        else:
+            self._console.print(f"{words}…", highlight=False, soft_wrap=True)
+
+
+def complaint(source: str, count: int) -> str:
+    records = "record" if count == 1 else "records"
+    return f"BAD RECORDS: {count:,} {records} of {source} could not be read"
+
+
+def summary(states: dict[str, QueryState], seconds: float) -> list[str]:
+    """What a run did, a line for each query."""
+    lines = [f"after {seconds:.0f} s:"]
+    for state in states.values():
+        parts = [f"{state.rows_in:,} rows read"]
+        parts += [f"{state.rows_out:,} written"] if state.rows_out and not state.bad else []
+        parts += [f"{state.bad:,} bad"] if state.bad else []
+        parts += [f"{state.late:,} too late"] if state.late else []
+        behind = sum(state.lag.values())
+        parts += [f"{behind:,} left to read"] if behind else []
+        lines.append(f"  {state.name}: {', '.join(parts)}, {state.batch + 1} batches")
+    return lines
 
 
 class PlainDisplay:
@@ -142,20 +210,26 @@ class PlainDisplay:
             return
         self._last[state.name] = state.rows_in
         lag = ", ".join(f"{topic} {behind}" for topic, behind in state.lag.items())
+        late = f"{state.late} too late, " if state.late else ""
         self._console.print(
-            f"{state.name}: batch {state.batch}, {state.rows_in} rows read, "
+            f"{state.name}: batch {state.batch}, {state.rows_in} rows read, {state.rows_out} written, {late}"
             f"{state.rows_per_second:.0f} rows/s, {state.busy_ms / 1000:.1f} s, lag: {lag or '-'}",
             highlight=False,
             soft_wrap=True,
         )
 
+    def bad(self, source: str, count: int) -> None:
+        self._console.print(complaint(source, count), style="bold red", highlight=False, soft_wrap=True)
+
 
 class LiveDisplay:
     """One table, redrawn in place."""
 
-    def __init__(self, console: Console, title: str, board: Board) -> None:
+    def __init__(self, console: Console, title: str, board: Board, *, once: bool) -> None:
+        """With `once` the end is known, and a bar shows how far it is."""
         self._title = title
         self._board = board
+        self._once = once
         self._begun = time.monotonic()
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._table)
 
@@ -170,10 +244,13 @@ class LiveDisplay:
     def changed(self, state: QueryState) -> None:
         pass
 
+    def bad(self, source: str, count: int) -> None:
+        self._live.console.print(complaint(source, count), style="bold red", highlight=False)
+
     def _table(self) -> Table:
         seconds = int(time.monotonic() - self._begun)
         table = Table(title=f"{self._title}, {seconds // 60}:{seconds % 60:02}", title_justify="left", expand=False)
-        for column in ("query", "batch", "rows read", "rows/s", "rows written", "lag", ""):
+        for column in ("query", "batch", "rows read", "rows/s", "rows written", "bad", "too late", "lag", ""):
             table.add_column(column, justify="left" if column in ("query", "lag", "") else "right")
         for state in self._board.states.values():
             lag = ", ".join(f"{topic} {behind:,}" for topic, behind in state.lag.items())
@@ -183,7 +260,13 @@ class LiveDisplay:
                 f"{state.rows_in:,}",
                 f"{state.rows_per_second:,.0f}",
                 f"{state.rows_out:,}" if state.rows_out else "-",
+                f"[bold red]{state.bad:,}[/]" if state.bad else "-",
+                f"{state.late:,}" if state.late else "-",
                 lag or "-",
-                "done" if state.ended else "",
+                "done" if state.ended else self._bar(state) if self._once else "",
             )
         return table
+
+    def _bar(self, state: QueryState) -> ProgressBar | str:
+        end = state.rows_in + sum(state.lag.values())
+        return ProgressBar(total=end, completed=state.rows_in, width=20) if end else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -33,13 +32,12 @@ from barnabas.pipeline.model import (
     Trigger,
     Way,
 )
+from barnabas.pipeline.progress import DEAD_LETTERS
 from barnabas.pipeline.sinks.console import show_batch
 from barnabas.pipeline.sinks.dead_letters import dead_letters
 from barnabas.pipeline.sinks.topic_per_batch import BatchWriter
 from barnabas.pipeline.sinks.topic_per_task import write_batch
 from barnabas.pipeline.sinks.transactions import Target
-
-_DEAD_LETTERS: Final = "dead-letters"
 
 Wrote = Callable[[str, int], None]  # (query, rows)
 
@@ -101,7 +99,7 @@ class Queries:
                     decoded, self._pipeline.name, source, source.value.schema or views.schemas.get(name)
                 )
                 if frame is not None:
-                    sink = TopicSink(f"{_DEAD_LETTERS}-{name}", name, bad.topic, format=Format(Encoding.BYTES))
+                    sink = TopicSink(f"{DEAD_LETTERS}{name}", name, bad.topic, format=Format(Encoding.BYTES))
                     queries.append(self._per_task(sink, frame, f"bad records of {name} to the topic {bad.topic}"))
         return queries
 

@@ -6,10 +6,11 @@ run(load("orders.yaml"), once=True)
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
+from barnabas.pipeline.announcing import ADDRESS, Announcement, Announcer
 from barnabas.pipeline.checkpoint import Checkpoint, Identity
 from barnabas.pipeline.checks import problems_of
 from barnabas.pipeline.cluster import Cluster, check_topics, with_every_partition
@@ -26,7 +28,16 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.failures import explained
 from barnabas.pipeline.frames.views import build
 from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.progress import Board, Display, Listener, LiveDisplay, PlainDisplay, QueryState
+from barnabas.pipeline.progress import (
+    Board,
+    Display,
+    Listener,
+    LiveDisplay,
+    PlainDisplay,
+    QueryState,
+    Waiting,
+    summary,
+)
 from barnabas.pipeline.queries import Queries, Query
 from barnabas.pipeline.session import is_submitted, log_file, session_for_run, ship
 
@@ -60,16 +71,46 @@ def run(
     `spark` is a session to run in, which stays open; without it one is started, and stopped at the end.
     """
     console = console or Console()
-    with prepared(pipeline, master=master, spark=spark) as ready:
-        board = Board(lambda state: display.changed(state))
-        display: Display
-        display = PlainDisplay(console) if plain else LiveDisplay(console, f"pipeline {pipeline.name}", board)
-        try:
-            return _run(ready, board, display, console, once, seconds)
-        except KeyboardInterrupt:
-            raise
-        except Exception as error:
-            raise explained(error, pipeline, ready.log) from error
+    begun = time.monotonic()
+    board = Board(lambda state: display.changed(state), lambda source, count: display.bad(source, count))
+    display: Display
+    display = PlainDisplay(console) if plain else LiveDisplay(console, f"pipeline {pipeline.name}", board, once=once)
+    with _announced(pipeline, board, once) as told, Waiting(console, plain) as waiting:
+
+        def say(words: str) -> None:
+            waiting(words)
+            told.words = words
+
+        with prepared(pipeline, master=master, spark=spark, say=say) as ready:
+            try:
+                return _run(ready, board, display, console, once, seconds, waiting, told)
+            except KeyboardInterrupt:
+                raise
+            except Exception as error:
+                raise explained(error, pipeline, ready.log) from error
+            finally:
+                for line in summary(board.states, time.monotonic() - begun) if board.states else ():
+                    console.print(line, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _announced(pipeline: Pipeline, board: Board, once: bool) -> Iterator[Announcement]:
+    """Tell a console how it goes, if there is one."""
+    told = Announcement(pipeline, board.states, once=once)
+    address = os.environ.get(ADDRESS)
+    announcer = None if not address else Announcer(address, told)
+    try:
+        yield told
+        told.state = "ended"
+    except KeyboardInterrupt:
+        told.state = "ended"
+        raise
+    except BaseException as error:
+        told.state, told.words = "failed", str(error)[:500]
+        raise
+    finally:
+        if announcer is not None:
+            announcer.close()
 
 
 @dataclass
@@ -88,15 +129,21 @@ class Ready:
 
 @contextmanager
 def prepared(
-    pipeline: Pipeline, *, master: str | None = None, spark: SparkSession | None = None, only_look: bool = False
+    pipeline: Pipeline,
+    *,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+    only_look: bool = False,
+    say: Callable[[str], None] = lambda words: None,
 ) -> Iterator[Ready]:
     """Check what can be checked before Spark is started, start it, and leave nothing behind at the end.
 
-    With `only_look`, nothing is created, and the pipeline may be running.
+    With `only_look`, nothing is created, and the pipeline may be running. `say` is told what the run waits for.
     """
     problems = problems_of(pipeline)
     if problems:
         raise PipelineError("\n".join(map(str, problems)))
+    say(f"asking {pipeline.bootstrap} for its topics")
     cluster = Cluster(pipeline.bootstrap, pipeline.kafka)
     topics = check_topics(pipeline, cluster, create=not only_look)
     pipeline = with_every_partition(pipeline, topics)
@@ -111,6 +158,7 @@ def prepared(
             # The options of spark-submit override the file, as --master does.
             chosen = master or (None if is_submitted() else pipeline.master)
             app = f"barnabas {pipeline.name}"
+            say("starting Spark: Java, and the connector's jars, which are downloaded the first time")
             owner = stack.enter_context(session_for_run(app, master=chosen, settings=pipeline.spark))
         _leave_errors_to_us()
         try:
@@ -141,8 +189,18 @@ def _leave_errors_to_us() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _run(ready: Ready, board: Board, display: Display, console: Console, once: bool, seconds: float | None) -> Outcome:
+def _run(
+    ready: Ready,
+    board: Board,
+    display: Display,
+    console: Console,
+    once: bool,
+    seconds: float | None,
+    waiting: Waiting,
+    told: Announcement,
+) -> Outcome:
     pipeline, session = ready.pipeline, ready.session
+    waiting("Spark is there; looking at schemas and plans")
     views = build(session, pipeline, ready.identity.schemas)
     maker = Queries(pipeline, ready.identity, ready.checkpoint, console, board.wrote, ready.master)
     queries = maker.make(views)
@@ -150,6 +208,9 @@ def _run(ready: Ready, board: Board, display: Display, console: Console, once: b
     listener = Listener(board)
     started: list[StreamingQuery] = []
     session.streams.addListener(listener)
+    waiting(f"starting {len(queries)} queries" if len(queries) > 1 else "starting the query")
+    waiting.end()
+    told.state, told.words = "running", ""
     try:
         with display:
             for query in queries:

@@ -22,6 +22,7 @@ from barnabas.protocol.records.batch import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     PRODUCER_ID_FIELD,
+    BatchHeader,
     assign_position,
 )
 from barnabas.protocol.records.errors import RecordsError
@@ -29,7 +30,14 @@ from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.storage.aborted_lookup import aborted_in
 from barnabas.storage.admissions import Admissions
 from barnabas.storage.config import MAX_INT64, LogConfig, TimestampType
-from barnabas.storage.errors import LogFailure, OffsetOutOfRange, StorageError
+from barnabas.storage.errors import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    LogFailure,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    StorageError,
+)
 from barnabas.storage.file_names import CLEANED, DELETED, SWAP
 from barnabas.storage.flush import PendingDeletion, PendingFlush
 from barnabas.storage.follower import append_as_follower
@@ -55,6 +63,8 @@ from barnabas.storage.validation import (
 from barnabas.storage.write import AppendResult, PendingWrite, Refusal, new_append_result
 
 _CLIENT: Final = AppendOrigin.CLIENT
+# What a producer learns that sends batches again, or not in order.
+_REPEATS: Final = (OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState)
 # Rolling a segment creates and writes several files.
 _ROLLS_AT_ONCE: Final = 4
 
@@ -93,6 +103,8 @@ class Log:
         self.admissions: Admissions | None = None
         # Called with the reason when a write to the disk fails.
         self.on_disk_failure: Callable[[str], None] | None = None
+        # Called with a producer's batch that repeats one, leaves a gap or is fenced: rarely.
+        self.on_repeat: Callable[[BatchHeader, AppendResult | Refusal, int], None] | None = None
         # The log is compacted up to here. None: it never was.
         self.first_dirty_offset: int | None = None
         self.last_flush_ms = 0
@@ -235,6 +247,7 @@ class Log:
                     duplicate = write.add_producer(records, header, origin, transaction_version)
                     if duplicate is not None:
                         results.append(duplicate)
+                        self._tell_repeat(header, duplicate, now_ms)
                         continue
                 base_offset = write.next_offset
                 assign_position(records, base_offset, header[BATCH_LENGTH_FIELD], leader_epoch)
@@ -243,10 +256,16 @@ class Log:
                 results.append(new_append_result(AppendResult, (base_offset, last_offset, log_append_time, False)))
             except (RecordsError, StorageError) as error:
                 results.append(error)
+                if isinstance(error, _REPEATS) and origin is _CLIENT:
+                    self._tell_repeat(header, error, now_ms)
             except OSError as error:
                 results.append(self.disk_failure(error))
         write.finish(results)
         return results
+
+    def _tell_repeat(self, header: BatchHeader, result: AppendResult | Refusal, now_ms: int) -> None:
+        if self.on_repeat is not None:
+            self.on_repeat(header, result, now_ms)
 
     def append_as_follower(self, records: memoryview, *, now_ms: int) -> None:
         """Append batches from the partition's leader as they are, with their offsets.

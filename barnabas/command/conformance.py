@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from barnabas.command.arguments import add_connection, add_json, connection
@@ -12,8 +13,9 @@ from barnabas.command.ending import complain
 from barnabas.command.values import at_least
 from barnabas.conformance import reports
 from barnabas.conformance.runner import AT_ONCE, run_all, selected
-from barnabas.conformance.target import CannotRun, look_at
+from barnabas.conformance.target import CannotRun, Target, look_at
 from barnabas.conformance.verdict import Verdict
+from barnabas.version import VERSION
 
 _UNUSABLE = 2
 
@@ -68,13 +70,22 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(terminal(results, verbose=options.verbose))
     try:
-        for path, render in (
-            (options.junit, reports.as_junit),
-            (options.html, reports.as_html),
-        ):
-            if path is not None:
-                path.write_text(render(results, address), encoding="utf-8")
+        if options.junit is not None:
+            options.junit.write_text(reports.as_junit(results, address), encoding="utf-8")
+        if options.html is not None:
+            options.html.write_text(reports.as_html(results, address, _about(target)), encoding="utf-8")
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}")
         return _UNUSABLE
     return 1 if any(result.verdict is Verdict.FAILED for result in results) else 0
+
+
+def _about(target: Target) -> list[str]:
+    """When this was, and what was checked with what."""
+    now = datetime.now(UTC)
+    features = ", ".join(f"{name} {level}" for name, level in sorted(target.features.items()))
+    return [
+        f"{now:%Y-%m-%d %H:%M} UTC",
+        f"Checked with barnabas {VERSION}, on Python {sys.version_info.major}.{sys.version_info.minor}",
+        f"The broker advertises {len(target.versions)} APIs" + (f" and {features}" if features else ""),
+    ]

@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
             from barnabas.pipeline.explain import show_plan
 
             return show_plan(pipeline, options.master)
+        print(f"pipeline {pipeline.name}: loading Spark's libraries…", flush=True)
         from barnabas.pipeline.running import run as run_pipeline
 
         # Py4J logs a trace for every call that Java does not answer. We say what that means in a sentence.

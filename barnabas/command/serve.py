@@ -240,10 +240,11 @@ async def _serve(
                 print(line, flush=True)
         lab = _lab(cluster, options)
         metrics = _metrics(cluster, options)
-        if options.console is not None:
-            console, lab = await _start_console(cluster, options, metrics, lab)
         if options.control is not None:
+            lab = lab or _new_lab(cluster)
             control = await _start_control(cluster, options.control, data, stopped, lab, metrics)
+        if options.console is not None:
+            console = await _start_console(cluster, options, metrics, lab, control)
         # What exists now stays. Requests create no reference cycles, so the garbage collector need not run often. While
         # it runs, the loop waits, so it examines what a long request has allocated a little at a time.
         gc.freeze()
@@ -321,9 +322,19 @@ def _metrics(cluster: LocalCluster, options: argparse.Namespace) -> Metrics | No
     return Metrics(cluster)
 
 
+def _new_lab(cluster: LocalCluster) -> Lab:
+    from barnabas.broker.testing.lab import Lab
+
+    return Lab(cluster)
+
+
 async def _start_console(
-    cluster: LocalCluster, options: argparse.Namespace, metrics: Metrics | None, lab: Lab | None
-) -> tuple[Console, Lab]:
+    cluster: LocalCluster,
+    options: argparse.Namespace,
+    metrics: Metrics | None,
+    lab: Lab | None,
+    control: Control | None,
+) -> Console:
     """Open the console, and say where it is: with its token, if it has one."""
     try:
         from barnabas.broker.console.serving import start
@@ -331,17 +342,15 @@ async def _start_console(
         if (error.name or "").startswith("barnabas"):
             raise
         raise CannotStart(f"--console needs the package {error.name}: pip install 'barnabas[console]'") from error
-    from barnabas.broker.testing.lab import Lab
-
     assert metrics is not None
-    lab = lab or Lab(cluster)
-    writes = options.console_write or options.control is not None
+    lab = lab or _new_lab(cluster)
+    writes = options.console_write or control is not None
     try:
-        console, url = await start(cluster, metrics, lab, *options.console, writes=writes)
+        console, url = await start(cluster, metrics, lab, *options.console, writes=writes, control=control)
     except OSError as error:
         raise CannotStart(f"cannot listen for the console: {error}") from error
     print(f"barnabas console on {url}", flush=True)
-    return console, lab
+    return console
 
 
 async def _start_control(

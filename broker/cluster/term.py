@@ -40,7 +40,7 @@ from barnabas.broker.controller.create_topics import (
 from barnabas.broker.controller.delete_topics import TopicReference, delete_topics
 from barnabas.broker.controller.elections import ElectionType, elect_leaders, imbalanced_partitions, move_leader
 from barnabas.broker.controller.failover import Brokers, hand_over, look_after, recovered, still_led, without_failed
-from barnabas.broker.controller.images import TopicImage
+from barnabas.broker.controller.images import PartitionImage, TopicImage
 from barnabas.broker.controller.orders import Sender
 from barnabas.broker.controller.reassignments import Reassignment, alter_partition_reassignments, finish_reassignments
 from barnabas.broker.controller.results import Decision, PartitionResult, TopicResult
@@ -101,6 +101,7 @@ class Term:
         self._ordering = Ordering(
             Sender(world.broker_id, epoch), self.cluster, self._lines, world.listener, self._disk_failed
         )
+        self.unclean_elections = 0  # of leaders that were not in sync, since the term began
         self._lost: set[int] = set()  # brokers, since partitions were last looked after
         self._failed: dict[tuple[int, TopicPartition], int] = {}  # what brokers cannot write to, in which leader epoch
         self._shutting_down: dict[int, int] = {}  # brokers, each with its epoch
@@ -274,11 +275,17 @@ class Term:
         live = frozenset(self.cluster.brokers)
         crashed = {broker_id for broker_id, broker in self.cluster.brokers.items() if broker.after_crash}
         brokers = Brokers(live, live & (lost | crashed), self._on_their_way_out)
-        operations = list(look_after(self.cluster, self._topics(names), brokers, self._world.unclean_allowed))
+        operations = list(
+            look_after(self.cluster, self._topics(names), brokers, self._world.unclean_allowed, self._elected_unclean)
+        )
         if names is None:
             nodes = [(broker_id, self._registry.get(znodes.broker_path(broker_id))) for broker_id in sorted(crashed)]
             operations += recovered(nodes)
         return operations
+
+    def _elected_unclean(self, topic: str, partition: PartitionImage) -> None:
+        self.unclean_elections += 1
+        log.warning("a replica leads that was not in sync", topic=topic, partition=partition.partition_index)
 
     def _hand_over(self, broker_id: int) -> Sequence[Operation]:
         return hand_over(self.cluster, broker_id, self._on_their_way_out)[0]

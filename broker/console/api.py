@@ -18,9 +18,16 @@ from barnabas.broker.console.changes import Changes
 from barnabas.broker.console.door import HEADERS
 from barnabas.broker.console.errors import ConsoleError, Forbidden, NotFound
 from barnabas.broker.console.messages import MOST_SHOWN, Messages
-from barnabas.broker.console.views import Json, Query, Views
+from barnabas.broker.console.paging import Json, Query
+from barnabas.broker.console.people import People, visitor
+from barnabas.broker.console.pipelines import Pipelines
+from barnabas.broker.console.views import Views
 from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.security.authorizer import Access
 from barnabas.broker.testing.journal.entry import FilterError, parse_filter
+from barnabas.broker.testing.journal.journal import Journal
+from barnabas.broker.testing.strict.strict import Strict
+from barnabas.protocol.acls import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.local_cluster import LocalCluster
@@ -33,12 +40,19 @@ _MOST_ENTRIES: Final = 200
 _MOST_QUESTIONS: Final = 8
 
 Body = dict[str, Any]
+Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Api:
-    def __init__(self, cluster: LocalCluster, metrics: Metrics, lab: Lab, *, writes: bool) -> None:
-        self._views = Views(cluster, metrics, writes=writes)
+    def __init__(
+        self, cluster: LocalCluster, metrics: Metrics, lab: Lab, people: People, *, writes: bool, controls: bool
+    ) -> None:
+        self._people = people
+        self._views = Views(cluster, metrics, writes=writes, controls=controls)
         self._views.table["journal"] = self._journal
+        self._views.table["strict"] = self._strict
+        self._views.table["pipelines"] = self._pipelines
+        self._announced = Pipelines(cluster.clock)
         self._messages = Messages(cluster)
         self._changes = Changes(cluster, self._messages)
         self._lab = lab
@@ -50,12 +64,18 @@ class Api:
         router.add_get("/api/messages", self._read_messages)
         router.add_get("/api/message", self._read_message)
         router.add_get("/api/tail", self._tail)
-        router.add_post("/api/journal", self._switch_journal)
+        router.add_post("/api/journal", self._switch(self._lab.journal))
+        router.add_post("/api/strict", self._switch(self._lab.strict))
+        router.add_post("/api/pipelines", self._announce)
         changes = self._changes
         for path, change in (
             ("/api/topics/create", changes.create_topic),
+            ("/api/topics/grow", changes.grow_topic),
+            ("/api/topics/alter", changes.alter_topic),
             ("/api/topics/delete", changes.delete_topic),
             ("/api/messages/produce", changes.produce),
+            ("/api/messages/replay", changes.replay),
+            ("/api/messages/delete", changes.delete_records),
             ("/api/groups/reset", changes.reset_group),
             ("/api/groups/delete", changes.delete_group),
         ):
@@ -69,20 +89,25 @@ class Api:
 
     # --- views ---
 
-    def _viewing(self, name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _viewing(self, name: str) -> Handle:
         async def handle(request: web.Request) -> web.StreamResponse:
-            return _answer(self._views.table[name](request.query))
+            return _answer(self._views.table[name](access_now(), request.query))
 
         return handle
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         questions = self._questions(request.query.get("watch", ""))
+        reader = visitor.get()
+        access = reader.access
 
         async def looks() -> AsyncIterator[Any]:
             told: dict[str, Any] = {}
             silent = 0
-            while True:
-                now = {name: self._look(question) for name, question in questions.items()}
+            while self._people.is_still_there(reader):
+                now = {}
+                for name, question in questions.items():
+                    now[name] = self._look(access, question)
+                    await asyncio.sleep(0)  # clients come first
                 changed = {name: answer for name, answer in now.items() if told.get(name) != answer}
                 silent += 1
                 if changed or silent > _LOOKS_WITHOUT_NEWS:
@@ -105,9 +130,9 @@ class Api:
                 raise NotFound(f"there is no such view, only {', '.join(self._views.table)}")
         return questions
 
-    def _look(self, question: Query) -> Any:
+    def _look(self, access: Access, question: Query) -> Any:
         try:
-            return self._views.table[question["view"]](question)
+            return self._views.table[question["view"]](access, question)
         except ConsoleError as error:  # its topic has been deleted, for example
             return {"error": str(error)}
 
@@ -134,7 +159,7 @@ class Api:
 
     async def _read_messages(self, request: web.Request) -> web.StreamResponse:
         query = request.query
-        topic, partition, text = query.get("topic", ""), query.get("partition"), query.get("search", "")
+        topic, partition, text = _readable(request), query.get("partition"), query.get("search", "")
         limit = min(_number(query, "limit", 50), MOST_SHOWN)
         cursor = query.get("cursor")
         if "offset" in query or "time" in query:
@@ -148,17 +173,18 @@ class Api:
     async def _read_message(self, request: web.Request) -> web.StreamResponse:
         query = request.query
         offset = _number(query, "offset", 0)
-        return _answer(await self._messages.one(query.get("topic", ""), query.get("partition", "0"), offset))
+        return _answer(await self._messages.one(_readable(request), query.get("partition", "0"), offset))
 
     async def _tail(self, request: web.Request) -> web.StreamResponse:
         query = request.query
-        topic, partition, text = query.get("topic", ""), query.get("partition"), query.get("search", "")
+        topic, partition, text = _readable(request), query.get("partition"), query.get("search", "")
         self._messages.partitions(topic, partition)  # complains before anything is streamed
         return await self._stream(request, self._messages.tail(topic, partition, text))
 
-    # --- the journal ---
+    # --- the journal, strict mode ---
 
-    def _journal(self, query: Query) -> Json:
+    def _journal(self, access: Access, query: Query) -> Json:
+        _check_sees_all(access)
         journal = self._lab.journal
         wanted = {name: query[name] for name in ("api", "client_id", "topic", "group", "error") if query.get(name)}
         try:
@@ -171,31 +197,74 @@ class Api:
             "rows": [_short(json.loads(entry.line)) for entry in reversed(found[-_MOST_ENTRIES:])],
         }
 
-    async def _switch_journal(self, request: web.Request) -> web.StreamResponse:
-        wanted = (await _body(request)).get("on")
-        if not isinstance(wanted, bool):
-            raise ConsoleError("'on' is true or false")
-        self._lab.journal.switch(wanted)
-        return _answer({"on": self._lab.journal.on})
+    def _strict(self, access: Access, query: Query) -> Json:
+        _check_sees_all(access)
+        strict = self._lab.strict
+        reports = sorted(strict.reports, key=lambda report: -report.at_ms)
+        return {
+            "on": strict.on,
+            "total": len(reports),
+            "rows": [report.describe() for report in reports[:_MOST_ENTRIES]],
+        }
+
+    def _switch(self, part: Journal | Strict) -> Handle:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            _check_sees_all(access_now())
+            wanted = (await body_of(request)).get("on")
+            if not isinstance(wanted, bool):
+                raise ConsoleError("'on' is true or false")
+            part.switch(wanted)
+            return _answer({"on": part.on})
+
+        return handle
+
+    # --- pipelines ---
+
+    def _pipelines(self, access: Access, query: Query) -> Json:
+        return self._announced.shown(access)
+
+    async def _announce(self, request: web.Request) -> web.StreamResponse:
+        """A pipeline tells how it is doing."""
+        self._announced.announce(await body_of(request))
+        return _answer({})
 
     # --- changes ---
 
-    def _changing(
-        self, change: Callable[[Body], Awaitable[Any]]
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _changing(self, change: Callable[[Access, Body], Awaitable[Any]]) -> Handle:
         async def handle(request: web.Request) -> web.StreamResponse:
             if not self._writes:
                 raise Forbidden("this console can only look: start the broker with --console-write to change something")
-            return _answer(await change(await _body(request)))
+            return _answer(await change(access_now(), await body_of(request)))
 
         return handle
+
+
+def access_now() -> Access:
+    """What whoever asks may do: the door has found out who that is."""
+    return visitor.get().access
+
+
+def _readable(request: web.Request) -> str:
+    """The topic whose messages are wanted."""
+    topic, access = request.query.get("topic", ""), access_now()
+    if not access.topic(AclOperation.DESCRIBE, topic):
+        raise NotFound(f"there is no topic {topic!r}")
+    if not access.topic(AclOperation.READ, topic):
+        raise Forbidden(f"you may not read {topic}")
+    return topic
+
+
+def _check_sees_all(access: Access) -> None:
+    """Requests of everybody are for those who may do everything to the cluster."""
+    if not access.cluster(AclOperation.ALTER):
+        raise Forbidden("you may not alter the cluster, and the requests of others are shown to those who may")
 
 
 def _answer(data: Any) -> web.StreamResponse:
     return web.json_response(data, dumps=lambda data: json.dumps(data, separators=(",", ":")))
 
 
-async def _body(request: web.Request) -> Body:
+async def body_of(request: web.Request) -> Body:
     """Only JSON: a form of another site cannot send it."""
     if request.content_type != "application/json":
         raise ConsoleError("the body must be JSON, and its Content-Type application/json")

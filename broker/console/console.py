@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from aiohttp import web
 
-from barnabas.broker.console.api import Api
+from barnabas.broker.console.api import Api, access_now, body_of
+from barnabas.broker.console.control_routes import add_control
 from barnabas.broker.console.door import COOKIE, HEADERS, Door, bearer
-from barnabas.broker.console.errors import ConsoleError
+from barnabas.broker.console.errors import ConsoleError, Unauthorized
 from barnabas.broker.console.exposition import CONTENT_TYPE, exposition
+from barnabas.broker.console.people import COOKIE as USER_COOKIE
+from barnabas.broker.console.people import EVERYBODY, NOBODY, SECONDS, People, visitor
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.testing.http import ControlError
+from barnabas.protocol.acls import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.local_cluster import LocalCluster
+    from barnabas.broker.testing.control import Control
     from barnabas.broker.testing.lab import Lab
 
 log = structlog.get_logger()
@@ -42,11 +47,23 @@ _SECONDS_TO_END: Final = 1.0
 
 
 class Console:
-    def __init__(self, cluster: LocalCluster, metrics: Metrics, lab: Lab, door: Door, *, writes: bool) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        metrics: Metrics,
+        lab: Lab,
+        door: Door,
+        *,
+        writes: bool,
+        control: Control | None = None,
+    ) -> None:
+        """With `control`, its routes can be used from the page."""
         self._door = door
         self._metrics = metrics
         self._files = {path.name: (path.read_bytes(), _TYPES[path.suffix]) for path in _PAGE.iterdir()}
-        self._api = Api(cluster, metrics, lab, writes=writes)
+        self._people = People(cluster)
+        self._api = Api(cluster, metrics, lab, self._people, writes=writes, controls=control is not None)
+        self._control = control
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -55,7 +72,12 @@ class Console:
         app.router.add_get("/", self._index)
         app.router.add_get("/page/{name}", self._file)
         app.router.add_get("/metrics", self._tell_metrics)
+        app.router.add_get("/api/me", self._me)
+        app.router.add_post("/api/sign-in", self._sign_in)
+        app.router.add_post("/api/sign-out", self._sign_out)
         self._api.add_routes(app.router)
+        if self._control is not None:
+            add_control(app.router, self._control.routes, access_now)
         runner = self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=_SECONDS_TO_END
         )
@@ -90,11 +112,46 @@ class Console:
                 response.set_cookie(COOKIE, token, httponly=True, samesite="Strict", path="/")
         else:
             try:
-                response = await handler(request)
+                response = await self._let_in(request, handler)
             except web.HTTPException as error:
                 response = web.Response(status=error.status, text=error.text)
+            except Unauthorized as error:
+                response = web.json_response({"error": str(error)}, status=error.status)
         if not response.prepared:
             response.headers.update(HEADERS)
+        return response
+
+    async def _let_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Find out who it is, where one has to say so. The page itself, which asks for that, is for everybody."""
+        host, people, found = request.remote or "", self._people, None
+        if people.sign_in:
+            found = people.by_session(request.cookies.get(USER_COOKIE), host)
+            found = found or await people.by_password(request.headers, host)
+            if found is None and not _is_public(request.path):
+                error = {"error": "sign in first", "sign_in": True}
+                return web.json_response(error, status=HTTPStatus.UNAUTHORIZED)
+            visitor.set(found or NOBODY)
+        else:
+            visitor.set(EVERYBODY)
+        return await handler(request)
+
+    async def _me(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"user": visitor.get().user, "sign_in": self._people.sign_in})
+
+    async def _sign_in(self, request: web.Request) -> web.StreamResponse:
+        body = await body_of(request)
+        user, password = body.get("user"), body.get("password")
+        if not isinstance(user, str) or not isinstance(password, str):
+            raise ConsoleError("'user' and 'password' are texts")
+        session = await self._people.enter(user, password)
+        response = web.json_response({"user": user})
+        response.set_cookie(USER_COOKIE, session, httponly=True, samesite="Strict", path="/", max_age=SECONDS)
+        return response
+
+    async def _sign_out(self, request: web.Request) -> web.StreamResponse:
+        self._people.leave(request.cookies.get(USER_COOKIE))
+        response = web.json_response({})
+        response.del_cookie(USER_COOKIE)
         return response
 
     # --- the page and the metrics ---
@@ -112,11 +169,17 @@ class Console:
         return web.Response(body=found[0], content_type=found[1], charset="utf-8")
 
     async def _tell_metrics(self, request: web.Request) -> web.StreamResponse:
+        if not access_now().cluster(AclOperation.DESCRIBE):
+            raise web.HTTPForbidden(text="metrics are for those who may describe the cluster\n")
         wanted = request.query.get("partitions")
         if wanted not in (None, "true", "false"):
             raise web.HTTPBadRequest(text="partitions is true or false\n")
         families = await self._metrics.collect(None if wanted is None else wanted == "true")
         return web.Response(body=await exposition(families), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _is_public(path: str) -> bool:
+    return path in ("/", "/api/me", "/api/sign-in", "/api/sign-out") or path.startswith("/page/")
 
 
 @web.middleware

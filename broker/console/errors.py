@@ -19,7 +19,13 @@ class Conflict(ConsoleError):
     status = HTTPStatus.CONFLICT
 
 
+class Unauthorized(ConsoleError):
+    """This is not the password of a user."""
+
+    status = HTTPStatus.UNAUTHORIZED
+
+
 class Forbidden(ConsoleError):
-    """The console may only look."""
+    """The console may only look, or this user may not do this."""
 
     status = HTTPStatus.FORBIDDEN

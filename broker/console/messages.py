@@ -13,9 +13,13 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.console.errors import ConsoleError, NotFound
-from barnabas.broker.console.records import LONG, Json, Query, decoded
+from barnabas.broker.console.records import LONG, Json, Query, decoded, whole
 from barnabas.broker.testing.fleet import leader_of
+from barnabas.protocol.records.batch import HEADER_SIZE, read_header
+from barnabas.protocol.records.errors import RecordsError
+from barnabas.protocol.records.record import Record
 from barnabas.storage.errors import OffsetOutOfRange, StorageError
+from barnabas.storage.segment import FileSlice
 from barnabas.storage.time_lookup import search_by_timestamp
 
 if TYPE_CHECKING:
@@ -29,7 +33,7 @@ _MOST_LOOKED_AT: Final = 20_000
 _MOST_READ: Final = 32 * 1024 * 1024
 MOST_SHOWN: Final = 200
 _TAIL_AT_ONCE: Final = 100
-_SECONDS_BETWEEN_TAILS: Final = 0.25
+_SECONDS_BETWEEN_TAILS: Final = 0.5
 
 
 class Messages:
@@ -125,12 +129,24 @@ class Messages:
             raise NotFound(f"there is no record with the offset {offset}")
         return records[0][0]
 
+    async def record(self, topic: str, partition: str, offset: int) -> Record:
+        """A single record as it is, to be written again."""
+        (found,) = self.partitions(topic, partition) or (None,)
+        if found is None:
+            raise NotFound(f"partition {partition} is led by a broker elsewhere")
+        part = _slice(found.log, offset)
+        record = None if part is None else await asyncio.to_thread(lambda: whole(_bytes_of(part), offset))
+        if record is None:
+            raise NotFound(f"there is no record with the offset {offset}")
+        return record
+
     # --- as they come ---
 
     async def tail(self, topic: str, partition: str | None, text: str) -> AsyncIterator[Json]:
         """New records, in parts, for as long as somebody listens. Where there are too many, some are skipped."""
         query = Query(text)
         found = self.partitions(topic, partition)
+        share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
         ends = {each.index: each.log.high_watermark for each in found}
         news = _News(found)
         try:
@@ -142,8 +158,8 @@ class Messages:
                     end = each.log.high_watermark
                     start = ends[each.index]
                     if not _can_look_at_all(text, start, end):
-                        skipped += end - _TAIL_AT_ONCE - start
-                        start = end - _TAIL_AT_ONCE
+                        skipped += end - share - start
+                        start = end - share
                     if start < end:
                         records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
                         shown += records
@@ -233,20 +249,35 @@ async def _read_all(log: Log, index: int, start: int, end: int, query: Query) ->
 
 async def _read(log: Log, index: int, start: int, end: int, query: Query) -> tuple[list[Json], int, int]:
     """What is in the next megabyte."""
+    part = _slice(log, start)
+    if part is None:
+        return [], 0, end  # there is nothing, or it has been deleted meanwhile
+    return await asyncio.to_thread(lambda: decoded(_bytes_of(part), index, start, end, query))
+
+
+def _slice(log: Log, start: int) -> FileSlice | None:
     try:
-        part = log.read(start, _AT_ONCE, upper_bound=log.high_watermark)
+        return log.read(start, _AT_ONCE, upper_bound=log.high_watermark)
     except OffsetOutOfRange:
-        return [], 0, end  # it has been deleted meanwhile
+        return None
     except (StorageError, OSError) as error:
         raise ConsoleError(f"the log cannot be read: {error}") from None
-    if part is None:
-        return [], 0, end
 
-    def work() -> tuple[list[Json], int, int]:
-        data = os.pread(part.handle.fileno(), part.size, part.position)
-        return decoded(data, index, start, end, query)
 
-    return await asyncio.to_thread(work)
+def _bytes_of(part: FileSlice) -> bytes:
+    return os.pread(part.handle.fileno(), part.size, part.position)
+
+
+def timestamp_at(log: Log, offset: int) -> int | None:
+    """When the batch was made that has a committed offset. It reads a header, which is a few bytes."""
+    try:
+        part = log.read(max(offset, log.log_start_offset), HEADER_SIZE, upper_bound=log.high_watermark)
+        if part is None:
+            return None
+        data = os.pread(part.handle.fileno(), HEADER_SIZE, part.position)
+        return read_header(memoryview(data), 0).base_timestamp if len(data) == HEADER_SIZE else None
+    except (StorageError, RecordsError, OSError):
+        return None
 
 
 async def at_time(log: Log, time_ms: int) -> int:

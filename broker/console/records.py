@@ -72,6 +72,18 @@ def decoded(data: bytes, partition: int, first: int, end: int, query: Query) -> 
     return found, looked_at, next_offset
 
 
+def whole(data: bytes, offset: int) -> Record | None:
+    """One record as it is. None if these batches do not have it, or it is not a client's."""
+    for header, batch in _batches(data):
+        if header.base_offset <= offset < header.next_offset and not header.is_control:
+            try:
+                found = read_records(batch, header, _LARGEST_BATCH)
+                return next((record for record in found if record.offset == offset), None)
+            except RecordsError:
+                return None
+    return None
+
+
 def _batches(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
     view = memoryview(data)
     position = 0

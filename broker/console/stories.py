@@ -1,69 +1,129 @@
-"""The story of a group's rebalances, in words and as data for a picture: why one began, who was late, what moved."""
+"""The story of a group's rebalances, in words and as data for a picture: why one began, who was late, what moved.
+
+In a classic group, everybody joins and waits for the last one, and a leader among them shares out the partitions. In a
+group of the consumer protocol the broker does that, and each member lets go of what it loses and takes what it gets in
+its own time. Both are told in the same form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.group.classic.group import Group
-from barnabas.broker.group.classic.story import Rebalance
+from barnabas.broker.group.classic.story import Note, Rebalance
+from barnabas.broker.group.consumer.story import Change, Partitions
 from barnabas.broker.testing.state import assignment_of
 
 if TYPE_CHECKING:
     from barnabas.broker.group.kind import AnyGroup
+    from barnabas.broker.group.shard import GroupShard
 
 _TOLD: Final = 10
 _MOST_MOVES: Final = 50
+_MOST_MEMBERS: Final = 50
 
 Json = dict[str, Any]
+Owners = dict[tuple[str, int], str]
+
+# What a note is drawn as.
+_KINDS: Final = {
+    "joins": "join",
+    "joins again": "join",
+    "asks for its part": "sync",
+    "is asked to let go": "revoke",
+    "has let go": "join",
+    "waits for what others have": "join",
+    "has its part": "sync",
+}
 
 
-def told_of(group: AnyGroup) -> list[Json]:
-    """The last ones, newest first. Groups of the consumer protocol have none: nobody there waits for all the others."""
-    if not isinstance(group, Group):
-        return []
-    return [told(rebalance) for rebalance in islice(reversed(group.story.rebalances), _TOLD)]
+def told_of(shard: GroupShard, group: AnyGroup, topic_names: Mapping[bytes, str]) -> list[Json]:
+    """The last ones, newest first."""
+    if isinstance(group, Group):
+        return [told(rebalance) for rebalance in islice(reversed(group.story.rebalances), _TOLD)]
+    changes = shard.consumers.stories.of(group.group_id)
+    return [told_change(change, topic_names) for change in islice(reversed(changes), _TOLD)]
 
 
-def told(rebalance: Rebalance) -> Json:
-    moves = _moves(rebalance.before, rebalance.after) if rebalance.after else []
+class _Names:
+    """What members are called: as their clients call themselves. Those of one client differ by the end of their ids."""
+
+    def __init__(self, members: Iterable[str], clients: Mapping[str, str]) -> None:
+        self.members = list(dict.fromkeys(members))
+        # The id of a classic member is the client's name and a UUID.
+        self._clients = {each: clients.get(each) or each[:-37] or each for each in self.members}
+        self._counts = Counter(self._clients.values())
+
+    def __call__(self, member_id: str) -> str:
+        client = self._clients.get(member_id) or member_id
+        return client if self._counts[client] <= 1 else f"{client}…{member_id[-4:]}"
+
+    def in_text(self, text: str) -> str:
+        for member_id in self.members:
+            text = text.replace(member_id, self(member_id))
+        return text
+
+    def described(self) -> list[Json]:
+        return [{"member_id": each, "name": self(each)} for each in self.members[:_MOST_MEMBERS]]
+
+
+def _told(
+    names: _Names,
+    words: list[str],
+    notes: list[Note],
+    moves: list[Json],
+    *,
+    times: tuple[int, int | None, int | None],
+    title: str,
+    phases: tuple[str, str],
+) -> Json:
+    began_ms, middle_ms, ended_ms = times
     return {
-        "began_ms": rebalance.began_ms,
-        "joined_ms": rebalance.joined_ms,
-        "ended_ms": rebalance.ended_ms,
-        "generation": rebalance.generation,
-        "words": _words(rebalance, moves),
-        "members": [{"member_id": member, "name": _name(rebalance, member)} for member in _members(rebalance)],
-        "notes": [{"at_ms": note.at_ms, "member_id": note.member_id, "what": note.what} for note in rebalance.notes],
+        "title": title,
+        "phases": phases,
+        "began_ms": began_ms,
+        "joined_ms": middle_ms,
+        "ended_ms": ended_ms,
+        "words": words,
+        "members": names.described(),
+        "notes": [
+            {
+                "at_ms": note.at_ms,
+                "member_id": note.member_id,
+                "what": note.what,
+                "kind": _KINDS.get(note.what, "gone"),
+            }
+            for note in notes
+        ],
         "moves": moves[:_MOST_MOVES],
     }
 
 
-def _members(rebalance: Rebalance) -> list[str]:
-    """All who had a part in it, in the order of their appearance."""
-    return list(dict.fromkeys([*rebalance.before, *(note.member_id for note in rebalance.notes), *rebalance.after]))
+# --- the classic protocol ---
 
 
-def _name(rebalance: Rebalance, member_id: str) -> str:
-    """What its client calls itself. Members of one client differ in the end of their ids only."""
-    client = _client(rebalance, member_id)
-    same = [each for each in _members(rebalance) if _client(rebalance, each) == client]
-    return client if len(same) <= 1 else f"{client}…{member_id[-4:]}"
+def told(rebalance: Rebalance) -> Json:
+    members = [*rebalance.before, *(note.member_id for note in rebalance.notes), *rebalance.after]
+    names = _Names(members, rebalance.clients)
+    moves = _moves(_owners(rebalance.before), _owners(rebalance.after)) if rebalance.after else []
+    return _told(
+        names,
+        _words(rebalance, names, moves),
+        rebalance.notes,
+        moves,
+        times=(rebalance.began_ms, rebalance.joined_ms, rebalance.ended_ms),
+        title="Rebalance" if rebalance.generation is None else f"To generation {rebalance.generation}",
+        phases=("everybody joins", "the leader shares out"),
+    )
 
 
-def _client(rebalance: Rebalance, member_id: str) -> str:
-    """An id is the client's name and a UUID."""
-    return rebalance.clients.get(member_id) or member_id[:-37] or member_id
-
-
-def _words(rebalance: Rebalance, moves: list[Json]) -> list[str]:
-    reason = rebalance.reason
-    for member_id in _members(rebalance):
-        reason = reason.replace(member_id, _name(rebalance, member_id))
-    words = [f"It began because {reason}."]
+def _words(rebalance: Rebalance, names: _Names, moves: list[Json]) -> list[str]:
+    words = [f"It began because {names.in_text(rebalance.reason)}."]
     words += [
-        f"{_name(rebalance, note.member_id)} is gone: {note.what}."
+        f"{names(note.member_id)} is gone: {note.what}."
         for note in rebalance.notes
         if note.what.startswith(("it ", "its ")) and note.member_id not in rebalance.reason
     ]
@@ -72,56 +132,31 @@ def _words(rebalance: Rebalance, moves: list[Json]) -> list[str]:
             "It waits for members to join." if rebalance.ended_ms is None else "Another began before it ended."
         )
         return words
-    waited = _seconds(rebalance.joined_ms - rebalance.began_ms)
+    waited = seconds(rebalance.joined_ms - rebalance.began_ms)
     if not rebalance.clients:
         words.append(f"After {waited} nobody was left in the group.")
         return words
     last = max((note for note in rebalance.notes if note.what.startswith("joins")), key=_time_of, default=None)
-    late = "" if last is None or len(rebalance.clients) == 1 else f"; {_name(rebalance, last.member_id)} came last"
+    late = "" if last is None or len(rebalance.clients) == 1 else f"; {names(last.member_id)} came last"
     count = len(rebalance.clients)
     words.append(f"After {waited} {'its member' if count == 1 else f'all {count} members'} had joined{late}.")
+    leader = names(rebalance.leader_id or "")
     if rebalance.ended_ms is None:
-        words.append(f"It waits for {_leader(rebalance)}, the leader, to say who gets what.")
+        words.append(f"It waits for {leader}, the leader, to say who gets what.")
     elif not rebalance.after:
         words.append("Another began before everybody had its part.")
     else:
-        took = _seconds(rebalance.ended_ms - rebalance.joined_ms)
-        words.append(f"{_leader(rebalance)} shared out the partitions by {rebalance.protocol} within {took}.")
-        words.append(_moved(rebalance, moves))
+        took = seconds(rebalance.ended_ms - rebalance.joined_ms)
+        words.append(f"{leader} shared out the partitions by {rebalance.protocol} within {took}.")
+        words.append(_moved(names, moves))
     return words
 
 
-def _time_of(note: Any) -> int:
-    return int(note.at_ms)
+def _time_of(note: Note) -> int:
+    return note.at_ms
 
 
-def _leader(rebalance: Rebalance) -> str:
-    return _name(rebalance, rebalance.leader_id or "")
-
-
-def _moved(rebalance: Rebalance, moves: list[Json]) -> str:
-    if not moves:
-        return "Nothing moved."
-    shown = [
-        f"{move['topic']}-{move['partition']} "
-        + (f"from {_name(rebalance, move['from'])} " if move["from"] else "")
-        + (f"to {_name(rebalance, move['to'])}" if move["to"] else "to nobody")
-        for move in moves[:5]
-    ]
-    more = f", and {len(moves) - 5} more" if len(moves) > 5 else ""
-    return f"Moved: {', '.join(shown)}{more}."
-
-
-def _moves(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[Json]:
-    old, new = _owners(before), _owners(after)
-    return [
-        {"topic": topic, "partition": index, "from": old.get((topic, index)), "to": new.get((topic, index))}
-        for topic, index in sorted({*old, *new})
-        if old.get((topic, index)) != new.get((topic, index))
-    ]
-
-
-def _owners(assigned: Mapping[str, bytes]) -> dict[tuple[str, int], str]:
+def _owners(assigned: Mapping[str, bytes]) -> Owners:
     return {
         (topic, index): member_id
         for member_id, data in assigned.items()
@@ -130,5 +165,85 @@ def _owners(assigned: Mapping[str, bytes]) -> dict[tuple[str, int], str]:
     }
 
 
-def _seconds(ms: int) -> str:
+# --- the consumer protocol ---
+
+
+def told_change(change: Change, topic_names: Mapping[bytes, str]) -> Json:
+    members = [*change.before, *(note.member_id for note in change.notes), *change.after]
+    names = _Names(members, change.clients)
+    is_over = change.assigned_ms is not None
+    moves = _moves(_named(change.before, topic_names), _named(change.after, topic_names)) if is_over else []
+    return _told(
+        names,
+        _change_words(change, names, moves),
+        change.notes,
+        moves,
+        times=(change.began_ms, change.assigned_ms, change.ended_ms),
+        title=f"To epoch {change.epoch}",
+        phases=("the broker assigns", "members let go and take over"),
+    )
+
+
+def _change_words(change: Change, names: _Names, moves: list[Json]) -> list[str]:
+    words = [f"It began because {names.in_text(change.reason)}."]
+    if change.assigned_ms is None:
+        if change.ended_ms is None:
+            words.append("The broker assigns partitions with the next heartbeat.")
+        else:
+            words.append("Nobody was left in the group." if not change.after else "Another began before it ended.")
+        return words
+    waited = seconds(change.assigned_ms - change.began_ms)
+    words.append(f"After {waited} the broker shared out the partitions by {change.assignor}.")
+    for note in change.notes:
+        if note.what == "is asked to let go":
+            freed = next(
+                (each for each in change.notes if each.member_id == note.member_id and each.what == "has let go"), None
+            )
+            took = "and has not done so yet" if freed is None else f"and did after {seconds(freed.at_ms - note.at_ms)}"
+            words.append(f"{names(note.member_id)} had to let go of partitions first, {took}.")
+    if change.ended_ms is None:
+        waiting = ", ".join(names(each) for each in islice(change.awaited, 5))
+        words.append(f"It waits for {waiting}." if waiting else "It goes on.")
+    elif change.awaited:
+        words.append("Another began before everybody had its part.")
+    else:
+        words.append(f"{seconds(change.ended_ms - change.began_ms)} after its beginning everybody had its part.")
+    words.append(_moved(names, moves))
+    return words
+
+
+def _named(assigned: Mapping[str, Partitions], topic_names: Mapping[bytes, str]) -> Owners:
+    return {
+        (topic_names.get(topic_id) or topic_id.hex(), index): member_id
+        for member_id, partitions in assigned.items()
+        for topic_id, indexes in partitions.items()
+        for index in indexes
+    }
+
+
+# --- both ---
+
+
+def _moved(names: _Names, moves: list[Json]) -> str:
+    if not moves:
+        return "Nothing moved."
+    shown = [
+        f"{move['topic']}-{move['partition']} "
+        + (f"from {names(move['from'])} " if move["from"] else "")
+        + (f"to {names(move['to'])}" if move["to"] else "to nobody")
+        for move in moves[:5]
+    ]
+    more = f", and {len(moves) - 5} more" if len(moves) > 5 else ""
+    return f"Moved: {', '.join(shown)}{more}."
+
+
+def _moves(old: Owners, new: Owners) -> list[Json]:
+    return [
+        {"topic": topic, "partition": index, "from": old.get((topic, index)), "to": new.get((topic, index))}
+        for topic, index in sorted({*old, *new})
+        if old.get((topic, index)) != new.get((topic, index))
+    ]
+
+
+def seconds(ms: int) -> str:
     return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"

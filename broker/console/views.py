@@ -1,22 +1,28 @@
-"""What the page shows, as data for JSON: each view a function of the brokers and of what was asked.
+"""What the page shows, as data for JSON: each view a function of the brokers, of who asks, and of what was asked.
 
-A view looks only at what is on its page: fifty topics or groups, not all of them.
+A view looks only at what is on its page: fifty topics or groups, not all of them. What somebody may not describe is not
+there for them: it is neither shown nor counted.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.config import TopicConfig
+from barnabas.broker.console.activity import Activity
 from barnabas.broker.console.errors import ConsoleError, NotFound
+from barnabas.broker.console.messages import timestamp_at
+from barnabas.broker.console.paging import PAGE, Json, Query, page_of, paged, pages
 from barnabas.broker.console.stories import told_of
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.replica.traffic import TopicTraffic
+from barnabas.broker.security.authorizer import Access
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.broker.testing.nodes import describe
-from barnabas.broker.testing.state import connections, group_state, partition_state, set_aside, transactions
+from barnabas.broker.testing.state import group_state, partition_state, set_aside
+from barnabas.protocol.acls import AclOperation
 from barnabas.version import VERSION
 
 if TYPE_CHECKING:
@@ -26,56 +32,78 @@ if TYPE_CHECKING:
     from barnabas.broker.group.shard import GroupShard
     from barnabas.broker.local_cluster import LocalCluster
 
-Json = dict[str, Any]
-Query = Mapping[str, str]
-T = TypeVar("T")
+View = Callable[[Access, Query], Any]
 
-PAGE: Final = 50
-_MOST_CONNECTIONS: Final = 500
+_DESCRIBE: Final = AclOperation.DESCRIBE
+# Of so many partitions of a group is it looked up how far it is behind in time.
+_MOST_LOOKED_UP: Final = 100
+# What one may do to a topic besides looking at it.
+_CHANGES: Final = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.ALTER,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.DELETE,
+)
 
 
 class Views:
-    def __init__(self, cluster: LocalCluster, metrics: Metrics, *, writes: bool) -> None:
+    def __init__(self, cluster: LocalCluster, metrics: Metrics, *, writes: bool, controls: bool) -> None:
         self._cluster = cluster
         self._metrics = metrics
         self._writes = writes
+        self._controls = controls
         self._started_ms = cluster.clock.now_ms()
-        self.table: dict[str, Callable[[Query], Any]] = {
+        activity = Activity(cluster, metrics)
+        self.table: dict[str, View] = {
             "overview": self.overview,
             "topics": self.topics,
             "topic": self.topic,
             "groups": self.groups,
             "group": self.group,
-            "connections": self.connections,
-            "transactions": self.transactions,
+            "connections": activity.connections,
+            "transactions": activity.transactions,
+            "transaction": activity.transaction,
+            "retries": activity.retries,
+            "leaders": activity.leaders,
         }
 
     # --- the whole ---
 
-    def overview(self, query: Query) -> Json:
+    def overview(self, access: Access, query: Query) -> Json:
         cluster = self._cluster
         teller = self._teller()
-        images = teller.cluster.topics.values()
+        images = [image for name, image in teller.cluster.topics.items() if access.topic(_DESCRIBE, name)]
+        sees_all = access.cluster(_DESCRIBE)
         traffic = TopicTraffic()
         for broker in cluster.brokers:
-            traffic.add(broker.replicas.traffic.total())
-        clients = [each for broker in cluster.brokers for each in broker.server.connections if not each.is_from_broker]
+            traffic.add(broker.replicas.traffic.total() if sees_all else _traffic_of(broker, images))
+        clients = [
+            each
+            for broker in (cluster.brokers if sees_all else ())
+            for each in broker.server.connections
+            if not each.is_from_broker
+        ]
         return {
             "version": VERSION,
             "cluster_id": teller.cluster.cluster_id,
             "now_ms": cluster.clock.now_ms(),
             "started_ms": self._started_ms,
             "writes": self._writes,
+            "controls": self._controls and access.cluster(AclOperation.ALTER),
+            "sees_cluster": sees_all,
             "brokers": [describe(cluster, node) for node in cluster.nodes.values()],
             "topics": sum(not image.is_internal for image in images),
             "partitions": sum(len(image.partitions) for image in images if not image.is_internal),
             "without_leader": sum(each.leader_id < 0 for image in images for each in image.partitions),
-            "groups": sum(len(shard.groups) for broker in cluster.brokers for shard in broker.groups.shards),
+            "groups": sum(1 for _ in self._all_groups(access)),
             "connections": len(clients),
             "clients": sorted({each.client_id for each in clients if each.client_id})[:PAGE],
             "traffic": _counts(traffic),
-            "requests": sum(api.total for counts in self._metrics.requests.values() for api in counts.apis.values()),
-            "set_aside": set_aside(cluster)[:PAGE],
+            "requests": sum(api.total for counts in self._metrics.requests.values() for api in counts.apis.values())
+            if sees_all
+            else 0,
+            "set_aside": set_aside(cluster)[:PAGE] if sees_all else [],
         }
 
     def _teller(self) -> Broker:
@@ -87,13 +115,15 @@ class Views:
 
     # --- topics ---
 
-    def topics(self, query: Query) -> Json:
+    def topics(self, access: Access, query: Query) -> Json:
         text, with_internal = query.get("search", "").lower(), query.get("internal") == "true"
         images = self._teller().cluster.topics
         names = sorted(
-            name for name, image in images.items() if text in name.lower() and (with_internal or not image.is_internal)
+            name
+            for name, image in images.items()
+            if text in name.lower() and (with_internal or not image.is_internal) and access.topic(_DESCRIBE, name)
         )
-        return _paged(names, query, lambda name: self._topic_row(images[name]))
+        return paged(names, query, lambda name: self._topic_row(images[name]))
 
     def _topic_row(self, image: TopicImage) -> Json:
         brokers = list(self._cluster.brokers)
@@ -118,14 +148,14 @@ class Views:
             "traffic": _counts(traffic),
         }
 
-    def topic(self, query: Query) -> Json:
+    def topic(self, access: Access, query: Query) -> Json:
         name = query.get("name", "")
         teller = self._teller()
-        image = teller.cluster.topic(name)
+        image = teller.cluster.topic(name) if access.topic(_DESCRIBE, name) else None
         if image is None:
             raise NotFound(f"there is no topic {name!r}")
         brokers = list(self._cluster.brokers)
-        page, first = _page(query)
+        page, first = page_of(query)
         partitions = []
         for told in image.partitions[first : first + PAGE]:
             found = leader_of(brokers, name, told.partition_index)
@@ -137,7 +167,7 @@ class Views:
             **self._topic_row(image),
             "id": str(uuid.UUID(bytes=image.topic_id)),
             "page": page,
-            "pages": _pages(len(image.partitions)),
+            "pages": pages(len(image.partitions)),
             "partition_list": partitions,
             "configs": [
                 {
@@ -147,11 +177,14 @@ class Views:
                     "overrides": [synonym.value for synonym in entry.synonyms[1:]],
                 }
                 for entry in TopicConfig.stored(image.configs, teller.config).describe(None)
-            ],
-            "segments": self._segments(name, query.get("segments")),
+            ]
+            if access.topic(AclOperation.DESCRIBE_CONFIGS, name)
+            else [],
+            "segments": self._segments(name, query.get("segments")) if access.cluster(_DESCRIBE) else None,
+            "may": {each.name.lower(): self._writes and access.topic(each, name) for each in _CHANGES},
             "group_list": [
                 group_id
-                for _, group_id, (shard, group) in self._all_groups()
+                for _, group_id, (shard, group) in self._all_groups(access)
                 if any(topic == name for topic, _ in shard.offsets.of_group(group.group_id))
             ][:PAGE],
         }
@@ -174,20 +207,25 @@ class Views:
 
     # --- groups ---
 
-    def _all_groups(self) -> Iterable[tuple[Broker, str, tuple[GroupShard, AnyGroup]]]:
+    def _all_groups(self, access: Access) -> Iterable[tuple[Broker, str, tuple[GroupShard, AnyGroup]]]:
         for broker in self._cluster.brokers:
             for shard in broker.groups.shards:
                 for group_id, group in shard.groups.items():
-                    yield broker, group_id, (shard, group)
+                    if access.group(_DESCRIBE, group_id):
+                        yield broker, group_id, (shard, group)
 
-    def groups(self, query: Query) -> Json:
+    def groups(self, access: Access, query: Query) -> Json:
         text = query.get("search", "").lower()
-        found = {group_id: pair for _, group_id, pair in self._all_groups() if text in group_id.lower()}
-        return _paged(sorted(found), query, lambda group_id: self._group_row(*found[group_id]))
+        found = {group_id: pair for _, group_id, pair in self._all_groups(access) if text in group_id.lower()}
+        return paged(sorted(found), query, lambda group_id: self._group_row(access, *found[group_id]))
 
-    def _group_row(self, shard: GroupShard, group: AnyGroup) -> Json:
+    def _group_row(self, access: Access, shard: GroupShard, group: AnyGroup) -> Json:
         brokers = list(self._cluster.brokers)
-        offsets = shard.offsets.of_group(group.group_id)
+        offsets = {
+            each: committed
+            for each, committed in shard.offsets.of_group(group.group_id).items()
+            if access.topic(_DESCRIBE, each[0])
+        }
         lag = 0
         for (topic, index), committed in offsets.items():
             partition = leader_of(brokers, topic, index)
@@ -204,57 +242,56 @@ class Views:
             "lag": lag,
         }
 
-    def group(self, query: Query) -> Json:
+    def group(self, access: Access, query: Query) -> Json:
         name = query.get("name", "")
-        for broker, group_id, (shard, group) in self._all_groups():
+        for broker, group_id, (shard, group) in self._all_groups(access):
             if group_id == name:
                 state = group_state(self._cluster, shard, group)
+                state["offsets"] = [row for row in state["offsets"] if access.topic(_DESCRIBE, row["topic"])]
+                self._add_lateness(state["offsets"])
                 return {
-                    **self._group_row(shard, group),
+                    **self._group_row(access, shard, group),
                     "coordinator": broker.config.node_id,
                     **state,
-                    "ends": self._ends(shard, name),
-                    "rebalances": told_of(group),
+                    "ends": self._ends(state["offsets"]),
+                    "rebalances": told_of(shard, group, self._topic_names()),
+                    "may": {
+                        "read": self._writes and access.group(AclOperation.READ, name),
+                        "delete": self._writes and access.group(AclOperation.DELETE, name),
+                    },
                     "member_list": state["members"],
                     "members": len(group.identities()),
                 }
         raise NotFound(f"there is no group {name!r}")
 
-    def _ends(self, shard: GroupShard, group_id: str) -> dict[str, list[int]]:
+    def _topic_names(self) -> dict[bytes, str]:
+        return {image.topic_id: name for name, image in self._teller().cluster.topics.items()}
+
+    def _add_lateness(self, offsets: list[Json]) -> None:
+        """How old the first record is that a group has not read: how far it is behind in time."""
+        brokers, now_ms = list(self._cluster.brokers), self._cluster.clock.now_ms()
+        for row in [row for row in offsets if row["lag"]][:_MOST_LOOKED_UP]:
+            partition = leader_of(brokers, row["topic"], row["partition"])
+            timestamp = None if partition is None else timestamp_at(partition.log, row["offset"])
+            row["late_ms"] = None if timestamp is None else max(now_ms - timestamp, 0)
+
+    def _ends(self, offsets: list[Json]) -> dict[str, list[int]]:
         """Where the partitions begin and end of which a group has committed offsets."""
         brokers = list(self._cluster.brokers)
         return {
-            f"{topic}/{index}": [found.log.log_start_offset, found.log.high_watermark]
-            for topic, index in shard.offsets.of_group(group_id)
-            if (found := leader_of(brokers, topic, index)) is not None
+            f"{row['topic']}/{row['partition']}": [found.log.log_start_offset, found.log.high_watermark]
+            for row in offsets
+            if (found := leader_of(brokers, row["topic"], row["partition"])) is not None
         }
 
-    # --- the rest ---
 
-    def connections(self, query: Query) -> Json:
-        found = connections(self._cluster)
-        return {
-            "total": len(found),
-            "rows": found[:_MOST_CONNECTIONS],
-            "requests": [
-                {
-                    "api": api.name,
-                    "total": api.total,
-                    "versions": sorted(api.by_version),
-                    "median_ms": _quantile(api.times, 0.5),
-                    "p99_ms": _quantile(api.times, 0.99),
-                }
-                for api in sorted(self._request_counts(), key=lambda api: -api.total)
-                if api.total
-            ],
-        }
-
-    def _request_counts(self) -> list[Any]:
-        return [api for counts in self._metrics.requests.values() for api in counts.apis.values()]
-
-    def transactions(self, query: Query) -> Json:
-        found = transactions(self._cluster)
-        return {"total": len(found), "rows": [{"name": name, **told} for name, told in found.items()][:PAGE]}
+def _traffic_of(broker: Broker, images: Iterable[TopicImage]) -> TopicTraffic:
+    traffic = TopicTraffic()
+    for image in images:
+        of_topic = broker.replicas.traffic.topics.get(image.name)
+        if of_topic is not None:
+            traffic.add(of_topic)
+    return traffic
 
 
 def _counts(traffic: TopicTraffic) -> Json:
@@ -263,30 +300,4 @@ def _counts(traffic: TopicTraffic) -> Json:
         "bytes_in": traffic.bytes_in,
         "bytes_out": traffic.bytes_out,
         "failed": traffic.failed_produces + traffic.failed_fetches,
-    }
-
-
-def _quantile(times: Iterable[float], quantile: float) -> float | None:
-    found = sorted(times)
-    return round(found[min(int(quantile * len(found)), len(found) - 1)] * 1000, 3) if found else None
-
-
-def _page(query: Query) -> tuple[int, int]:
-    text = query.get("page", "0")
-    if not text.isdigit() or len(text) > 9:
-        raise ConsoleError("page is a number")
-    return int(text), int(text) * PAGE
-
-
-def _pages(count: int) -> int:
-    return max((count + PAGE - 1) // PAGE, 1)
-
-
-def _paged(items: list[T], query: Query, row: Callable[[T], Json]) -> Json:
-    page, first = _page(query)
-    return {
-        "total": len(items),
-        "page": page,
-        "pages": _pages(len(items)),
-        "rows": [row(item) for item in items[first : first + PAGE]],
     }

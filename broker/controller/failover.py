@@ -46,9 +46,16 @@ def led(partition: PartitionImage, brokers: Brokers, *, unclean: bool) -> Partit
 
 
 def look_after(
-    cluster: ClusterView, topics: Iterable[TopicImage], brokers: Brokers, unclean_allowed: UncleanAllowed
+    cluster: ClusterView,
+    topics: Iterable[TopicImage],
+    brokers: Brokers,
+    unclean_allowed: UncleanAllowed,
+    on_unclean: Callable[[str, PartitionImage], None] = lambda topic, partition: None,
 ) -> Iterator[Operation]:
-    """The operations that give partitions the leaders and in-sync replicas that they should have now."""
+    """The operations that give partitions the leaders and in-sync replicas that they should have now.
+
+    `on_unclean` hears of each partition that a replica leads which was not in sync.
+    """
     for topic in topics:
         unclean = unclean_allowed(topic)
         has_parent = cluster.has(znodes.partitions_path(topic.name))
@@ -61,6 +68,8 @@ def look_after(
                 continue
             changed = led(partition, brokers, unclean=unclean)
             if changed is not None:
+                if changed.leader_id != NO_LEADER and changed.leader_id not in partition.isr_nodes:
+                    on_unclean(topic.name, changed)
                 yield _state(cluster, topic.name, changed)
 
 

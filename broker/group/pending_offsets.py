@@ -40,6 +40,11 @@ class PendingOffsets:
                 if partition[0] in topics:
                     yield group_id, partition
 
+    def of_producer(self, producer_id: int) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
+        for (group_id, partition), pending in self._by_producer.get(producer_id, {}).items():
+            if pending is not None:
+                yield group_id, partition, pending.committed
+
     def add(self, producer_id: int, group_id: str, partition: TopicPartition, committed: CommittedOffset) -> None:
         pending = self._by_producer.setdefault(producer_id, {})
         pending[group_id, partition] = _Pending(self._next_position, committed)

@@ -10,8 +10,8 @@ from barnabas.broker.coordinator.timers import Timers
 class Sessions:
     """The sessions of the members of one kind of groups in a shard. Timers have the key (group, member)."""
 
-    def __init__(self, timers: Timers, now_ms: Callable[[], int], ended: Callable[[str, str], None]) -> None:
-        """`ended` gets the group and the id of a member whose session has ended."""
+    def __init__(self, timers: Timers, now_ms: Callable[[], int], ended: Callable[[str, str, str], None]) -> None:
+        """`ended` gets the group and the id of a member whose session has ended, and why, in words."""
         self._timers = timers
         self._now_ms = now_ms
         self._ended = ended
@@ -43,4 +43,4 @@ class Sessions:
             self._await_silence(key, remaining)
             return
         self._heard.pop(key, None)
-        self._ended(*key)
+        self._ended(*key, f"its session timed out after {timeout_ms / 1000:g} s without a heartbeat")

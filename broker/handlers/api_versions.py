@@ -21,6 +21,7 @@ from barnabas.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+_MOST_SHOWN: Final = 100  # characters: some client may have a long name
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 # transaction.version 1 changes how records of __transaction_state are written; 2 lets a producer add partitions by
@@ -40,6 +41,9 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Api
         _SOFTWARE.fullmatch(message.client_software_name) and _SOFTWARE.fullmatch(message.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    if request.version >= 3:
+        name, version = message.client_software_name, message.client_software_version
+        request.connection.software = f"{name[:_MOST_SHOWN]} {version[:_MOST_SHOWN]}"
     levels = {
         _GROUP_VERSION: broker.understood.group_version,
         _SHARE_VERSION: broker.understood.share_version,

@@ -40,7 +40,11 @@ _NO_LOW_WATERMARK: Final = -1
 
 
 async def handle(broker: Broker, request: Request, message: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    topics = await broker.pieces.result(_delete_all(broker, request.access, message))
+    return await delete_records(broker, request.access, message)
+
+
+async def delete_records(broker: Broker, access: Access, message: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    topics = await broker.pieces.result(_delete_all(broker, access, message))
     deleted = []
     async for results in spread(topics.values()):
         deleted += [each for each in results if not each.result.error_code]

@@ -105,6 +105,14 @@ class Fetch:
         self._waits_at: list[Partition] = []
         self._stable: list[int] = []  # for a reader of committed records: the last stable offset of each partition
 
+    @property
+    def reads_committed(self) -> bool:
+        return self._message.isolation_level == READ_COMMITTED and not self._is_replica
+
+    @property
+    def client_id(self) -> str:
+        return self._request.connection.client_id or ""
+
     def _readable_topics(self, access: CheckedAccess | None) -> Mapping[str, bool] | None:
         if access is None:
             return None

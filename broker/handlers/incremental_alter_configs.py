@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 async def handle(
     broker: Broker, request: Request, message: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    wanted = await broker.pieces.result(each(partial(_alteration, broker), message.resources))
+    wanted = await broker.pieces.result(each(partial(alteration, broker), message.resources))
     outcomes = await alter(broker, request.access, wanted, message.validate_only)
     return IncrementalAlterConfigsResponse(responses=await broker.pieces.result(each(_answer, outcomes)))
 
 
-def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
+def alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
     operations = [Operation(config.config_operation, config.name, config.value) for config in resource.configs]
     return Alteration(
         Resource(resource.resource_type, resource.resource_name),

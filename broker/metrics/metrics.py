@@ -50,6 +50,8 @@ class Metrics:
         cluster = self._cluster
         brokers = list(cluster.brokers)
         found.gauge("barnabas_info", "The version", 1, version=VERSION)
+        # What dashboards for kafka_exporter look for to find clusters.
+        found.gauge("kafka_exporter_build_info", "The version", 1, version=VERSION)
         self._process.add(found)
         teller = cluster.controller or next(iter(brokers), None)
         if teller is None:
@@ -72,7 +74,8 @@ class Metrics:
         for broker in brokers:
             labels: dict[str, object] = {"broker": broker.config.node_id} if several else {}
             of_broker.add_broker(found, broker, labels)
-            of_broker.add_traffic(found, broker, labels)
+            yield from of_broker.add_traffic(found, broker, labels)
+            yield
             of_broker.add_requests(found, self.requests[broker.config.node_id], labels)
             of_broker.add_connections(found, broker, labels)
             of_broker.add_groups(found, broker, labels)

@@ -40,11 +40,12 @@ _TOPIC_COUNTS: Final = (
 _WITHOUT_TOPIC: Final = ("replication_bytes_in", "replication_bytes_out")
 
 
-def add_traffic(found: Families, broker: Broker, labels: Mapping[str, object]) -> None:
+def add_traffic(found: Families, broker: Broker, labels: Mapping[str, object]) -> Iterator[None]:
     traffic = broker.replicas.traffic
     _add_counts(found, traffic.total(), False, labels)
-    for topic, counts in traffic.topics.items():
+    for topic, counts in list(traffic.topics.items()):
         _add_counts(found, counts, True, {**labels, "topic": topic})
+        yield
 
 
 def _add_counts(found: Families, counts: TopicTraffic, is_topic: bool, labels: Mapping[str, object]) -> None:
@@ -106,6 +107,8 @@ def add_replicas(found: Families, broker: Broker, labels: Mapping[str, object]) 
     found.gauge(f"{manager}offlinereplicacount", "Replicas whose log has failed", sums["failed"], **labels)
     found.counter(f"{manager}isrexpands_total", "Requests to add a replica to an ISR", expands, **labels)
     found.counter(f"{manager}isrshrinks_total", "Requests to remove a replica from an ISR", shrinks, **labels)
+    found.gauge(f"{manager}isrexpandspersec", "Requests to add a replica to an ISR, as a count", expands, **labels)
+    found.gauge(f"{manager}isrshrinkspersec", "Requests to remove a replica from an ISR, as a count", shrinks, **labels)
 
 
 def _sum_up(sums: Counter[str], partition: Partition) -> None:
@@ -152,6 +155,10 @@ def add_broker(found: Families, broker: Broker, labels: Mapping[str, object]) ->
     brokers = len(cluster.brokers) if is_controller else 0
     offline = sum(each.leader_id < 0 for each in partitions)
     elsewhere = sum(each.leader_id != each.replica_nodes[0] for each in partitions)
+    unclean = 0 if broker.controller.term is None else broker.controller.term.unclean_elections
+    stats, meaning = "kafka_controller_controllerstats_", "Leaders that were not in sync when they were elected"
+    found.counter(f"{stats}uncleanleaderelections_total", meaning, unclean, **labels)
+    found.gauge(f"{stats}uncleanleaderelectionspersec", f"{meaning}, as a count", unclean, **labels)
     found.gauge(f"{controller}globaltopiccount", "Topics, on the controller", len(topics), **labels)
     found.gauge(f"{controller}globalpartitioncount", "Partitions, on the controller", len(partitions), **labels)
     found.gauge(f"{controller}activebrokercount", "Brokers, on the controller", brokers, **labels)

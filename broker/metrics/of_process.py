@@ -63,10 +63,15 @@ class Process:
             found.gauge("barnabas_loop_lag_seconds", lag, at, quantile=quantile)
         found.counter("process_cpu_seconds_total", "Processor time", time.process_time())
         found.gauge("process_start_time_seconds", "When the process started", self._started)
-        with suppress(OSError, ValueError, IndexError):  # only Linux has these files
+        with suppress(OSError, ValueError, IndexError, KeyError):  # only Linux has these files
             with open("/proc/self/statm", encoding="ascii") as file:
                 pages = file.read().split()
             size = os.sysconf("SC_PAGE_SIZE")
             found.gauge("process_virtual_memory_bytes", "Virtual memory", int(pages[0]) * size)
             found.gauge("process_resident_memory_bytes", "Memory", int(pages[1]) * size)
             found.gauge("process_open_fds", "Open files", len(os.listdir("/proc/self/fd")))
+            with open("/proc/self/io", encoding="ascii") as file:
+                io = dict(line.split(": ") for line in file.read().splitlines())
+            server = "kafka_server_kafkaserver_linux_disk_"
+            found.gauge(f"{server}read_bytes", "Bytes that the process has had read from disks", int(io["read_bytes"]))
+            found.gauge(f"{server}write_bytes", "Bytes that it has had written to disks", int(io["write_bytes"]))

@@ -91,8 +91,10 @@ class Follower:
             end_offset=log.end_offset,
             high_watermark=log.high_watermark,
         )
-        now_ms = self.partition.clock.now_ms()
+        now_ms, cut_from = self.partition.clock.now_ms(), log.end_offset
         self._remove(self._directory.truncate_log(log.topic_partition, offset, now_ms))
+        if cut_from > offset:
+            self.partition.note_role(cut_from)
 
     def restart_at(self, offset: int) -> None:
         """Drop all records: the leader's log starts at `offset`, after the end of this one."""

@@ -19,13 +19,15 @@ from barnabas.broker.controller.topic_names import is_internal
 from barnabas.broker.replica.commit_waits import CommitWait, CommitWaits, Done
 from barnabas.broker.replica.errors import NotLeader
 from barnabas.broker.replica.leadership import Leadership
+from barnabas.broker.replica.moments import Moments, Repeat, RoleChange
 from barnabas.broker.replica.surroundings import Appender, Host, Waiter
 from barnabas.broker.replica.traffic import TopicTraffic
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import BatchHeader
 from barnabas.protocol.records.errors import InvalidRecords
 from barnabas.storage.admissions import Admissions
 from barnabas.storage.config import MAX_INT64 as NEVER
-from barnabas.storage.errors import LogFailure, StorageError
+from barnabas.storage.errors import InvalidProducerEpoch, LogFailure, OutOfOrderSequence, StorageError
 from barnabas.storage.flush import PendingFlush
 from barnabas.storage.log import Log
 from barnabas.storage.producer_state import AppendOrigin
@@ -55,6 +57,8 @@ class _Written(NamedTuple):
     end_offset: int
     size: int
 
+
+_REPEATS: Final[dict[type, str]] = {OutOfOrderSequence: "gap", InvalidProducerEpoch: "fenced"}
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
@@ -97,6 +101,7 @@ class Partition:
         self.is_internal = is_internal(topic)
         self.log = log
         log.on_disk_failure = self._disk_failed
+        log.on_repeat = self._repeated
         self.admissions = log.admissions = Admissions()
         self.leadership: Leadership | None = None
         self.leader_id = NO_LEADER
@@ -142,6 +147,7 @@ class Partition:
             )
             self.leader_id = broker_id
             self.leader_epoch = leader_epoch
+            self.note_role()
             self.look_again()
         if not self._unflushed:
             self._own_end = self.log.end_offset
@@ -149,14 +155,35 @@ class Partition:
 
     def follow(self, leader_id: int, leader_epoch: int) -> None:
         """Follow this leader; with -1, nobody for now. Nothing is appended for clients any more."""
+        changed = leader_epoch != self.leader_epoch or leader_id != self.leader_id
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
+        if changed:
+            self.note_role()
         if self.leadership is not None:
             self.leadership = None
             self.log.inspection = None
             self.admissions = self.log.admissions = Admissions()  # transactions continue elsewhere
             self._give_up(NotLeader(f"{self.log.topic_partition} is led by another broker now"))
         self.look_again()
+
+    def note_role(self, cut_from: int | None = None) -> None:
+        leadership = self.leadership if self.leader_id == self._host.broker_id else None
+        if leadership is not None and len(leadership.replicas) == 1:
+            return  # nobody else could lead it
+        isr = () if leadership is None else tuple(leadership.isr)
+        self.moments.roles.append(
+            RoleChange(
+                self._host.clock.now_ms(),
+                self.topic,
+                self.index,
+                self.leader_id,
+                self.leader_epoch,
+                isr,
+                self.log.end_offset,
+                cut_from,
+            )
+        )
 
     def has_enough_replicas(self) -> bool:
         """Whether what is appended with acks=all is safe. No more replicas are required than there are."""
@@ -256,6 +283,30 @@ class Partition:
             traffic.bytes_in += size
         self._written(_Written(appends, results, log.end_offset, size), now_ms)
         return cost
+
+    def _repeated(self, header: BatchHeader, result: AppendResult | Refusal, now_ms: int) -> None:
+        """A producer sent a batch again, left a gap, or is fenced."""
+        if isinstance(result, AppendResult):
+            kind, words = "duplicate", f"it is in the log already, at offset {result.base_offset}"
+        else:
+            kind, words = _REPEATS.get(type(result), "state"), str(result)
+        self.moments.repeats.append(
+            Repeat(
+                now_ms,
+                self.topic,
+                self.index,
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.record_count,
+                kind,
+                words,
+            )
+        )
+
+    @property
+    def moments(self) -> Moments:
+        return self._host.moments
 
     def _not_leading(self) -> LogFailure:
         name = self.log.topic_partition

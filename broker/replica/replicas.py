@@ -24,6 +24,7 @@ from barnabas.broker.replica.folder_deletions import FolderDeletions
 from barnabas.broker.replica.hosted_topic import HostedTopic
 from barnabas.broker.replica.isr_changes import AskController, IsrChanges
 from barnabas.broker.replica.long_work import LongWork
+from barnabas.broker.replica.moments import Moments
 from barnabas.broker.replica.partition import MAX_COST, NO_LEADER, Partition
 from barnabas.broker.replica.replica_selector import Selector, selector
 from barnabas.broker.replica.traffic import Traffic
@@ -111,6 +112,7 @@ class Replicas:
         self.directory = directory
         self.broker_id: int = config.node_id
         self.traffic = Traffic()
+        self.moments = Moments()
         self.controller_epoch = 0  # of the last controller whose orders this broker accepted
         self._config = config
         self._cluster = cluster

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.replica.moments import Moments
 from barnabas.broker.set_aside import SetAside
 from barnabas.storage.write import AppendResult, Refusal
 
@@ -47,6 +48,9 @@ class Host(Protocol):
 
     @property
     def set_aside(self) -> SetAside: ...
+
+    @property
+    def moments(self) -> Moments: ...
 
     def append_soon(self, partition: Partition) -> None:
         """Schedule a call of `append_queued` at the end of this turn of the loop."""

@@ -88,6 +88,7 @@ class Connection:
         "peer",
         "principal",
         "requests",
+        "software",
     )
 
     def __init__(self, server: Server, listener: Listener, sock: Socket, peer: tuple[str, int]) -> None:
@@ -105,6 +106,7 @@ class Connection:
         self.active_at = server.tick
         self.closed = False
         self.requests: deque[Request] = deque()
+        self.software = ""  # what the client says it is, with its version
         self._appending = 0  # how many of the current requests are Produces whose append is due this turn
         self._holds = 0  # how many frames are not decoded yet
         self._buffer = _NOTHING  # from the pool, while it holds something

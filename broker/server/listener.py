@@ -46,7 +46,7 @@ class Listener:
         self.tls: Tls | None = None
         if config.uses_tls:
             self._use_tls()
-        self._sasl: Sasl | None = None
+        self.sasl: Sasl | None = None
         if config.uses_sasl:
             self._use_sasl()
         self._socket = server.network.listen(config.host, config.port, backlog)
@@ -117,8 +117,8 @@ class Listener:
                 if size != -1:
                     sock.setsockopt(socket.SOL_SOCKET, option, size)
             connection = self._connect(self._server, self, sock, peer)
-            if self._sasl is not None:
-                self._authenticate(connection, self._sasl)
+            if self.sasl is not None:
+                self._authenticate(connection, self.sasl)
             self._server.remember(connection)
         except OSError:  # the client is gone already
             sock.close()
@@ -133,7 +133,7 @@ class Listener:
     def _use_sasl(self) -> None:
         from barnabas.broker.security.sasl.sasl import Sasl
 
-        self._sasl = Sasl(self._server, self.name)
+        self.sasl = Sasl(self._server, self.name)
 
     def _authenticate(self, connection: Connection, sasl: Sasl) -> None:
         """Authenticate a connection before anything else."""
@@ -144,9 +144,9 @@ class Listener:
 
     def reconfigure(self) -> None:
         """The settings changed: connections from now on get the new ones."""
-        if self._sasl is not None:
+        if self.sasl is not None:
             try:
-                self._sasl.reconfigure()
+                self.sasl.reconfigure()
             except SecurityError as error:
                 log.error("altered SASL settings cannot be used; the previous ones stay in force", reason=str(error))
         if self.tls is not None:

@@ -52,6 +52,10 @@ class Control:
         self._changing = asyncio.Lock()  # operations on the whole broker run one at a time
         self._http = HttpServer(self._routes(), token)
 
+    @property
+    def routes(self) -> list[Route]:
+        return self._http.routes
+
     async def start(self, host: str, port: int) -> tuple[str, int]:
         return await self._http.start(host, port)
 

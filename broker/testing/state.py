@@ -306,6 +306,7 @@ def connections(cluster: LocalCluster) -> list[Json]:
             "peer": connection.name,
             "listener": connection.listener.name,
             "client_id": connection.client_id,
+            "software": connection.software,
             "principal": str(connection.principal),
             "requests": [
                 {"api": request.api_key.api_name, "version": request.version, "correlation_id": request.correlation_id}

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.replica.moments import Repeat
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.surroundings import Appender
 from barnabas.protocol.errors import ErrorCode
@@ -111,6 +112,7 @@ class Admission:
             elif is_under_way(partition, transaction):
                 batch.append()
             elif _is_fenced(partition, transaction):
+                self._note(transaction, batch, ErrorCode.INVALID_PRODUCER_EPOCH)
                 batch.appender.not_admitted(batch.place, ErrorCode.INVALID_PRODUCER_EPOCH)
             else:
                 waiting = self._waiting[partition, transaction.producer_id] = [(transaction, batch)]
@@ -147,9 +149,29 @@ class Admission:
                 self.admit(whose, [batch])
             elif error:
                 self._try_out(whose, batch)
+                self._note(whose, batch, error)
                 batch.appender.not_admitted(batch.place, error)
             else:
                 batch.append()
+
+    def _note(self, whose: Transaction, batch: TransactionalBatch, error: ErrorCode) -> None:
+        """For people who look: a producer was refused."""
+        partition = batch.partition
+        kind = "fenced" if error == ErrorCode.INVALID_PRODUCER_EPOCH else "state"
+        known = f"{whose.transactional_id} has a producer of a later epoch" if kind == "fenced" else error.name
+        partition.moments.repeats.append(
+            Repeat(
+                self._clock.now_ms(),
+                partition.topic,
+                partition.index,
+                whose.producer_id,
+                whose.producer_epoch,
+                batch.sequence,
+                1,
+                kind,
+                f"it was not let into a transaction: {known}",
+            )
+        )
 
     def ask(self, transaction: Transaction, partitions: Sequence[TopicPartition], answer: Answer) -> None:
         """Whether these partitions take part in the transaction; with NONE, each of them does."""

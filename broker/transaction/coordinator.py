@@ -365,6 +365,9 @@ class TransactionCoordinator:
         """Call back when everything that was decided so far is committed; with False if some of it never is."""
         self._runtime.when_all_committed(self._runtime.indexes_of(transactional_ids), then)
 
+    def shards(self) -> list[TransactionShard]:
+        return list(self._runtime.shards.values())
+
     @property
     def is_loading(self) -> bool:
         return self._runtime.is_loading

@@ -132,11 +132,14 @@ class Ending:
         moved = all(error in _MOVED for error in failed.values())
         if not (moved and self._is_told):  # the leader is looked up ten times a second, but reported once
             self._is_told = True
+            names = sorted({error.name for error in failed.values()})
+            what = f"{len(failed)} markers could not be written yet: {', '.join(names)}"
+            self._shard.note(self._coordinator.now_ms(), self._prepared.transactional_id, what)
             (log.info if moved else log.error)(
                 "markers could not be written",
                 transactional_id=self._prepared.transactional_id,
                 partitions=sorted(failed),
-                errors=sorted({error.name for error in failed.values()}),
+                errors=names,
             )
         started, self._again = bool(self._again), self._again | failed.keys()
         if not started:

@@ -60,11 +60,12 @@ class AddPartitions:
             self._client_version,
             self._now_ms,
         )
-        return (
-            _without_record(self, outcome)
-            if isinstance(outcome, ErrorCode)
-            else _with_record(self, transaction_record(outcome))
-        )
+        if isinstance(outcome, ErrorCode):
+            if outcome:
+                whose = f"producer {self._producer_id} of epoch {self._epoch}"
+                shard.note(self._now_ms, self.key, f"{whose} was not let in: {outcome.name}")
+            return _without_record(self, outcome)
+        return _with_record(self, transaction_record(outcome))
 
 
 class InitProducerId:
@@ -112,7 +113,10 @@ class InitProducerId:
             self._coordinator.now_ms(),
         )
         if isinstance(outcome, ErrorCode):
+            shard.note(self._coordinator.now_ms(), self.key, f"a producer that began got {outcome.name}")
             return _without_record(self, outcome)
+        if outcome.state != TransactionState.EMPTY:
+            shard.note(self._coordinator.now_ms(), self.key, "another producer began with this id: it is aborted")
         self._decided = outcome
         return _with_record(self, transaction_record(outcome))
 
@@ -189,7 +193,12 @@ class EndTransaction:
             self._coordinator.now_ms(),
         )
         if isinstance(outcome, ErrorCode):
-            if not outcome and current is not None:  # it has already ended this way, and its answer was lost
+            how = "commit" if self._commit else "abort"
+            if outcome:
+                whose = f"producer {self._producer_id} of epoch {self._epoch}"
+                shard.note(self._coordinator.now_ms(), self.key, f"{whose} could not {how}: {outcome.name}")
+            elif current is not None:  # it has already ended this way, and its answer was lost
+                shard.note(self._coordinator.now_ms(), self.key, f"the {how} was asked for again: it is done already")
                 self._producer_id, self._epoch = current.producer_id, current.producer_epoch
             return _without_record(self, outcome)
         self._decided = outcome
@@ -236,6 +245,7 @@ class AbortTimedOut:
         now_ms = self._coordinator.now_ms()
         if current is None or not decisions.is_timed_out(current, now_ms):
             return _without_record(self)
+        shard.note(now_ms, self.key, f"it was open for more than {current.timeout_ms / 1000:g} s: it is aborted")
         self._decided = decisions.abort_and_fence(current, now_ms, self._new_producer_id)
         return _with_record(self, transaction_record(self._decided))
 

@@ -40,16 +40,16 @@ WAVES = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="A pipeline from end to end.")
-    parser.add_argument(
-        "--seconds", type=float, default=30, help="how long the generator writes (default: %(default)g)"
-    )
+    parser.add_argument("--seconds", type=float, default=40, help="how long the pipeline runs (default: %(default)g)")
     parser.add_argument("--rate", type=int, default=2000, help="lines per second (default: %(default)d)")
     parser.add_argument("--output", type=Path, default=Path("demo.png"), help="the picture (default: %(default)s)")
     options = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as folder, broker(Path(folder, "data")) as bootstrap:
         console.print(
-            f"a broker on {bootstrap}, {options.rate} lines per second for {options.seconds:g} s; starting Spark"
+            f"A broker on {bootstrap} gets {options.rate} lines of text per second. A pipeline on Spark counts their "
+            f"words in windows of time for {options.seconds:g} s; then a picture of the counts is drawn.",
+            highlight=False,
         )
         create(bootstrap, "lines", 2)
         pipeline = load(
@@ -59,7 +59,7 @@ def main() -> int:
         generator = threading.Thread(target=generate, args=(bootstrap, options.rate, done), daemon=True)
         generator.start()
         try:
-            run(pipeline, seconds=options.seconds + 10, plain=not console.is_terminal, console=console)
+            run(pipeline, seconds=options.seconds, plain=not console.is_terminal, console=console)
         except PipelineError as error:
             console.print(f"the demo failed: {error}", style="red")
             return 1
@@ -69,7 +69,7 @@ def main() -> int:
         counts = read_counts(bootstrap, "word-counts")
     draw(counts, options.output)
     words = sum(sum(each.values()) for each in counts.values())
-    console.print(f"{words:,} words in {len(counts)} windows; the picture is {options.output}")
+    console.print(f"{words:,} words in {len(counts)} windows; the picture is {options.output.resolve()}")
     return 0
 
 

@@ -34,6 +34,9 @@ sources:
     from: earliest               # latest, a time (2026-11-16T08:00:00Z), or {orders: {0: 42, 1: 17}}: at first start
     value: json                  # json, avro, csv, text, bytes
     schema: id LONG NOT NULL, customer STRING, amount DOUBLE, paid BOOLEAN  # without one: inferred from the topic
+    # value: avro                # with its schema as Avro writes it, as YAML or as a text:
+    # schema: {type: record, name: Order, fields: [{name: id, type: long}, {name: customer, type: string}]}
+    # confluent_header: true     # behind the five bytes of a schema registry
     # key: text                  # text, bytes, or {format: json, schema: ...}
     # headers: true
     # watermark: 10 seconds      # how late a record may be (by _timestamp), for windows

@@ -82,6 +82,10 @@ class Browser:
     def run(self, script: str, *arguments: Any) -> Any:
         return self._here("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def run_async(self, script: str, *arguments: Any) -> Any:
+        """Of a script that calls its last argument with the result."""
+        return self._here("POST", "/execute/async", {"script": script, "args": list(arguments)})
+
     def resize(self, width: int, height: int) -> None:
         self._here("POST", "/window/rect", {"width": width, "height": height})
 

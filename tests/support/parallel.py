@@ -82,6 +82,7 @@ FIRST = (
     "commands against Apache Kafka",
     "tests/barnabas/simulation/test_seeds.py",
     "tests/integration/test_kafkas_data_directory.py",
+    "tests/integration/console/",
     "tests/integration/test_conformance.py",
     "tests/packaging/",
     "tests/barnabas/test_pytest_plugin.py",

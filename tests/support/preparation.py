@@ -1,4 +1,4 @@
-"""python -m tests.support.preparation: prepare what the tests need for Java.
+"""python -m tests.support.preparation: prepare what the tests need from Java and npm.
 
 A run of all tests begins with it, while its workers still collect their tests. CI does it sooner, while it compiles.
 
@@ -6,11 +6,18 @@ The first run on a machine downloads Apache Kafka (two versions) and Spark's con
 Tests that need one of them before it is there wait for it (`tests/support/cache.py`).
 """
 
+from contextlib import suppress
 from threading import Thread
 
 from barnabas.pipeline.errors import PipelineError
-from tests.support import apache_kafka, zookeeper
+from tests.support import apache_kafka, axe, zookeeper
 from tests.support.apache_kafka import JavaError, JavaUnavailableError
+
+
+def prepare_axe() -> None:
+    if axe.MISSING is None:
+        with suppress(axe.AxeUnavailable):
+            axe.script()
 
 
 def begin() -> None:
@@ -19,6 +26,7 @@ def begin() -> None:
 
 def prepare() -> None:
     """Say nothing if something is missing: the tests that need it say so."""
+    prepare_axe()
     try:
         apache_kafka.java()
         apache_kafka.libraries()

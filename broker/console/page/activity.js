@@ -1,8 +1,8 @@
-// Who is connected and what they ask: connections, transactions, and the journal of requests.
+// Who is connected and what they ask: connections, the journal of requests, and where clients break rules.
 
 import { h, fill, table, badge, emptyState } from "./dom.js";
 import { post } from "./live.js";
-import { count, clockTime, link, rate, span } from "./words.js";
+import { count, clockTime, rate, time } from "./words.js";
 
 export function clients(root, context) {
   const body = h("div");
@@ -11,12 +11,18 @@ export function clients(root, context) {
   context.watch({ clients: { view: "connections" } }, (news) => {
     if (news.clients) last = news.clients;
     if (!last || !context.about) return;
+    if (last.error) {
+      fill(body, h("p", { class: "problems" }, last.error));
+      return;
+    }
     const addresses = context.about.brokers.map((broker) => broker.address).filter(Boolean).join(",");
     fill(body,
       h("h2", {}, "Connections ", h("span", { class: "muted" }, count(last.total))),
       table([
         ["Client", (row) => row.client_id || h("span", { class: "muted" }, "has not said its name")],
+        ["Library", (row) => row.software || h("span", { class: "muted" }, "not said")],
         ["From", (row) => row.peer],
+        ["User", (row) => row.principal.replace(/^User:/, "")],
         ["Listener", (row) => row.listener],
         ["Broker", (row) => count(row.broker), "number"],
         ["Waits for", (row) => row.requests.length
@@ -38,25 +44,6 @@ function milliseconds(value) {
   return value === null ? "–" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
 }
 
-export function transactions(root, context) {
-  const body = h("div");
-  root.append(h("div", { class: "bar" }, h("h1", {}, "Transactions")), body);
-  let last = null;
-  context.watch({ transactions: { view: "transactions" } }, (news) => {
-    if (news.transactions) last = news.transactions;
-    if (!last || !context.about) return;
-    const now = context.about.now_ms;
-    fill(body, table([
-      ["Transactional id", (row) => row.name],
-      ["State", (row) => badge(row.state, row.state === "Ongoing" ? "warn" : row.state.includes("Abort") ? "bad" : "good")],
-      ["For", (row) => row.started_ms > 0 && row.state === "Ongoing" ? span(now - row.started_ms) : "–"],
-      ["Times out after", (row) => span(row.timeout_ms)],
-      ["Producer", (row) => `${row.producer_id}, epoch ${row.producer_epoch}`],
-      ["Partitions", (row) => row.partitions.map((each, index) => [index ? ", " : "", h("a", { href: link("topics", each.topic) }, `${each.topic}/${each.partition}`)])],
-    ], last.rows, { empty: emptyState("No transactions", "A producer with a transactional.id appears here with its first transaction.") }));
-  });
-}
-
 export function journal(root, context) {
   const filters = ["api", "client_id", "topic", "group", "error"].map((name) => h("input", {
     name, placeholder: name.replace("_", " "), "aria-label": name.replace("_", " "), autocomplete: "off", class: "short", oninput: () => ask(),
@@ -66,16 +53,37 @@ export function journal(root, context) {
   } }, "…");
   const list = h("div", { class: "messages" });
   const says = h("p", { class: "muted", role: "status" });
+  const rules = h("section");
   root.append(h("div", { class: "bar" }, h("h1", {}, "Journal"), toggle),
-    h("form", { class: "inline", onsubmit: (event) => event.preventDefault() }, filters), says, list);
+    h("form", { class: "inline", onsubmit: (event) => event.preventDefault() }, filters), says, list, rules);
   let last = null;
   let lastNumber = null;
+  let strict = null;
+
+  function showRules() {
+    if (!strict || strict.error) return;
+    fill(rules, h("h2", {}, "Broken rules ", h("span", { class: "muted" }, strict.on ? count(strict.total) : "off")),
+      h("p", { class: "muted" }, "Strict mode checks each request against the rules of the protocol: what works here and would not work elsewhere."),
+      h("p", {}, h("button", { type: "button", key: "strict", onclick: () => post("/api/strict", { on: !strict.on }) },
+        strict.on ? "Stop checking" : "Check the rules")),
+      strict.on || strict.total ? table([
+        ["When", (row) => h("span", { title: time(row.at_ms) }, clockTime(row.at_ms))],
+        ["Rule", (row) => h("span", { title: row.reference }, row.rule)],
+        ["Client", (row) => row.client_id ?? row.peer],
+        ["What", (row) => row.message],
+        ["Times", (row) => count(row.count), "number"],
+      ], strict.rows, { empty: h("p", { class: "muted" }, "Everybody keeps to the rules so far.") }) : null);
+  }
 
   function ask() {
     lastNumber = null;
     const question = { view: "journal" };
     for (const input of filters) if (input.value) question[input.name] = input.value;
-    context.watch({ journal: question }, (news) => {
+    context.watch({ journal: question, strict: { view: "strict" } }, (news) => {
+      if (news.strict) {
+        strict = news.strict;
+        showRules();
+      }
       if (!news.journal) return;
       if (news.journal.error) {
         fill(says, news.journal.error);
@@ -105,6 +113,6 @@ function entry(row) {
         [...(row.groups ?? []), ...(row.transactional_ids ?? []), ...(row.partitions ?? [])].join(", "),
         row.took_ms === undefined ? null : h("span", { class: "muted" }, ` ${row.took_ms} ms`))),
     h("div", { class: "inside" },
-      row.changes?.length ? [h("h4", {}, "What it changed"), h("pre", {}, row.changes.map((change) => JSON.stringify(change)).join("\n"))] : null,
-      h("h4", {}, "Request"), h("pre", {}, row.request), h("h4", {}, "Answer"), h("pre", {}, row.answer)));
+      row.changes?.length ? [h("h2", {}, "What it changed"), h("pre", {}, row.changes.map((change) => JSON.stringify(change)).join("\n"))] : null,
+      h("h2", {}, "Request"), h("pre", {}, row.request), h("h2", {}, "Answer"), h("pre", {}, row.answer)));
 }

@@ -1,19 +1,28 @@
 // The frame of the page: which view is shown, the header, and the keyboard.
 
 import { h, fill } from "./dom.js";
-import { onConnection, stopWatching, watch, Rates } from "./live.js";
+import { get, onConnection, post, stopWatching, watch, Rates } from "./live.js";
 import { span, plural, link } from "./words.js";
 import { overview } from "./overview.js";
 import { topics, topic } from "./topics.js";
 import { messages } from "./messages.js";
 import { groups, group } from "./groups.js";
-import { clients, journal, transactions } from "./activity.js";
+import { clients, journal } from "./activity.js";
+import { transactions, transaction } from "./transactions.js";
+import { brokers } from "./brokers.js";
+import { control } from "./control.js";
+import { pipelines } from "./pipelines.js";
 
 const VIEWS = [
   ["", "Overview", "o"], ["topics", "Topics", "t"], ["groups", "Groups", "g"], ["clients", "Clients", "c"],
-  ["transactions", "Transactions", "x"], ["journal", "Journal", "j"],
+  ["transactions", "Transactions", "x"], ["brokers", "Brokers", "b"], ["pipelines", "Pipelines", "p"],
+  ["journal", "Journal", "j"], ["control", "Control", "l"],
 ];
-const SHOW = { "": overview, topics, topic, messages, groups, group, clients, transactions, journal };
+const SHOW = {
+  "": overview, topics, topic, messages, groups, group, clients, transactions, transaction, brokers, pipelines, journal, control,
+};
+// What is of use only where the broker allows it, or where there are several.
+const NEEDS = { control: () => about?.controls, brokers: () => about?.brokers.length > 1 };
 
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
@@ -22,6 +31,7 @@ const rates = new Rates();
 let leave = null;
 let about = null;
 let connected = false;
+let me = { user: null, sign_in: false };
 
 // What a view gets: where it is, what it may do, and how to watch. Each view also hears of the broker as a whole.
 function context(params) {
@@ -31,7 +41,10 @@ function context(params) {
     get about() { return about; },
     watch(questions, answer) {
       watch({ ...questions, "": { view: "overview" } }, (news) => {
-        if (news[""]) about = news[""];
+        if (news[""]) {
+          about = news[""];
+          showNav();
+        }
         showStatus();
         answer(news);
       });
@@ -43,28 +56,85 @@ function context(params) {
   };
 }
 
+// What the address says: the view and what it is about.
+function place() {
+  let parts;
+  try {
+    parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  } catch {
+    parts = [""]; // somebody has typed it
+  }
+  return parts;
+}
+
+function showNav() {
+  const [first] = place();
+  const section = first in SHOW ? first : "";
+  const shown = VIEWS.filter(([path]) => !(path in NEEDS) || NEEDS[path]());
+  const now = shown.map(([path]) => path).join(" ") + section;
+  if (nav.dataset.shown === now) return;
+  nav.dataset.shown = now;
+  fill(nav, shown.map(([path, title]) => h("a", {
+    href: link(path), key: `nav ${path}`, "aria-current": path === section ? "page" : null,
+  }, title)));
+}
 
 function show() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const parts = place();
   let [name, ...params] = parts;
   if (name === "topics" && params.length === 1) name = "topic";
   if (name === "topics" && params.length > 1) name = "messages";
   if (name === "groups" && params.length) name = "group";
+  if (name === "transactions" && params.length) name = "transaction";
   const view = SHOW[name] ?? overview;
   if (leave) leave();
   leave = null;
   stopWatching();
   const root = h("div", { class: "view" });
   main.replaceChildren(root);
-  const section = parts[0] in SHOW ? parts[0] : "";
-  fill(nav, VIEWS.map(([path, title]) => h("a", {
-    href: link(path), "aria-current": path === section ? "page" : null,
-  }, title)));
+  if (me.sign_in && me.user === null) {
+    nav.replaceChildren();
+    signIn(root);
+    return;
+  }
+  showNav();
   document.title = params.length ? `${params[0]} · Barnabas` : "Barnabas";
   leave = view(root, context(params)) ?? null;
 }
 
+// Where the broker has users: the console acts as the one who signs in.
+function signIn(root) {
+  const user = h("input", { id: "user", autocomplete: "username", required: true, autofocus: true });
+  const password = h("input", { id: "password", type: "password", autocomplete: "current-password", required: true });
+  const says = h("p", { role: "alert", class: "bad-text" });
+  root.append(h("form", { class: "sign-in", onsubmit: async (event) => {
+    event.preventDefault();
+    try {
+      me = { ...me, ...await post("/api/sign-in", { user: user.value, password: password.value }) };
+      show();
+    } catch (error) {
+      says.textContent = error.message;
+      password.value = "";
+    }
+  } }, h("h1", {}, "Sign in"),
+  h("p", { class: "muted" }, "With the name and the password of a user of this broker. You see and may change what that user may."),
+  h("label", { for: "user" }, "Name"), user, h("label", { for: "password" }, "Password"), password, h("button", {}, "Sign in"), says));
+  user.focus();
+}
+
+async function signOut() {
+  await post("/api/sign-out");
+  me = { ...me, user: null };
+  about = null;
+  show();
+  showStatus();
+}
+
 function showStatus() {
+  if (me.sign_in && me.user === null) {
+    fill(status);
+    return;
+  }
   if (!connected) {
     fill(status, h("span", { class: "dot bad" }), "The broker does not answer");
     return;
@@ -75,7 +145,9 @@ function showStatus() {
     h("span", { class: `dot ${about.without_leader || running < about.brokers.length ? "warn" : "good"}` }),
     h("span", { title: `cluster ${about.cluster_id}, version ${about.version}` },
       `${plural(running, "broker")}, up ${span(about.now_ms - about.started_ms)}`,
-      about.writes ? "" : " · read-only"));
+      about.writes ? "" : " · read-only"),
+    me.user === null ? null : [" · ", h("span", {}, me.user), " ",
+      h("button", { type: "button", class: "small", key: "sign out", onclick: signOut }, "Sign out")]);
 }
 
 onConnection((now) => {
@@ -139,4 +211,10 @@ addEventListener("hashchange", () => {
   main.focus({ preventScroll: true });
   scrollTo(0, 0);
 });
+
+try {
+  me = await get("/api/me");
+} catch (error) {
+  main.replaceChildren(h("p", { class: "problems" }, error.message));
+}
 show();

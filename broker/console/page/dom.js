@@ -46,14 +46,15 @@ export function table(columns, rows, { caption, empty } = {}) {
   return h("div", { class: "scroll" },
     h("table", {},
       caption ? h("caption", {}, caption) : null,
-      h("thead", {}, h("tr", {}, columns.map(([name, , kind]) => h("th", { class: kind ?? "", scope: "col" }, name)))),
+      h("thead", {}, h("tr", {}, columns.map(([name, , kind]) =>
+        name ? h("th", { class: kind ?? "", scope: "col" }, name) : h("td", {})))),
       h("tbody", {}, rows.map((row) =>
         h("tr", {}, columns.map(([name, cell, kind]) => h("td", { class: kind ?? "", "data-name": name }, cell(row))))))));
 }
 
 export function emptyState(title, words, ...commands) {
   return h("div", { class: "empty" },
-    h("h3", {}, title),
+    h("p", { class: "title" }, title),
     h("p", {}, words),
     commands.map((command) => h("div", { class: "command" },
       h("code", {}, command),

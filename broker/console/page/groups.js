@@ -53,6 +53,7 @@ export function group(root, context) {
   const actions = h("div");
   root.append(h("div", { class: "bar" }, h("h1", {}, name)), body, actions);
   const lags = [];
+  const late = [];
   let last = null;
 
   context.watch({ group: { view: "group", name } }, (news) => {
@@ -64,9 +65,13 @@ export function group(root, context) {
       return;
     }
     lags.push(last.lag);
-    if (lags.length > 180) lags.shift();
+    late.push(lateness(last) ?? 0);
+    for (const curve of [lags, late]) if (curve.length > 180) curve.shift();
     draw();
-    if (context.about?.writes && !actions.firstChild) actions.append(reset(name), deletion(name));
+    if (!actions.firstChild) {
+      if (last.may.read) actions.append(reset(name));
+      if (last.may.delete) actions.append(deletion(name));
+    }
   });
 
   function draw() {
@@ -79,6 +84,11 @@ export function group(root, context) {
           h("div", { class: "figure" }, count(last.lag)),
           spark(lags, { width: 420, height: 60, slots: 120, label: "Lag since this page was opened" }),
           h("div", { class: "muted" }, "messages behind")),
+        h("div", { class: "tile" },
+          h("div", { class: "label" }, "Lag in time"),
+          h("div", { class: "figure" }, lateness(last) === null ? "–" : span(lateness(last))),
+          spark(late, { label: "Lag in time since this page was opened" }),
+          h("div", { class: "muted" }, "age of the oldest message not read")),
         h("div", { class: "tile" },
           h("div", { class: "label" }, "State"),
           h("div", { class: "figure" }, stateOf(last)),
@@ -95,6 +105,7 @@ export function group(root, context) {
         ["Committed", (row) => count(row.offset), "number"],
         ["End", (row) => count(last.ends[`${row.topic}/${row.partition}`]?.[1]), "number"],
         ["Lag", (row) => count(row.lag), "number"],
+        ["In time", (row) => row.late_ms === undefined || row.late_ms === null ? "–" : span(row.late_ms), "number"],
         ["", (row) => h("meter", { min: 0, max: most, value: row.lag ?? 0, "aria-label": `lag of partition ${row.partition}` })],
         ["When", (row) => `${span(now - row.commit_timestamp)} ago`],
         ["Owner", (row) => ownerOf(last, row)],
@@ -111,6 +122,12 @@ export function group(root, context) {
       ], last.member_list, { empty: h("p", { class: "muted" }, "Nobody is in this group now.") }),
       last.rebalances.length ? [h("h2", {}, "Its last rebalances"), last.rebalances.map(rebalanceStory)] : null);
   }
+}
+
+function lateness(group) {
+  const known = group.offsets.map((row) => row.late_ms).filter((each) => each !== undefined && each !== null);
+  if (known.length) return Math.max(...known);
+  return group.lag ? null : 0;
 }
 
 function ownerOf(group, row) {

@@ -39,14 +39,18 @@ export async function get(path, query = {}) {
   return read(await fetch(`${path}?${new URLSearchParams(query)}`));
 }
 
-export async function post(path, body) {
-  return read(await fetch(path, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  }));
+export function post(path, body = {}) {
+  return send("POST", path, body);
+}
+
+export async function send(method, path, body) {
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  return read(await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }));
 }
 
 async function read(response) {
   const text = await response.text();
+  if (!text) return null;
   let data;
   try {
     data = JSON.parse(text);

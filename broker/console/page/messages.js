@@ -1,9 +1,11 @@
 // The messages of a topic: newest first, from an offset or a time on, or as they come. Whatever they contain is text.
 
-import { h, fill, badge, copyButton, emptyState } from "./dom.js";
+import { h, fill, emptyState } from "./dom.js";
 import { get, post, tail } from "./live.js";
-import { bytes, clockTime, count, plural, time } from "./words.js";
+import { count, plural } from "./words.js";
 import { topicHead } from "./topics.js";
+import { avroReader } from "./avro.js";
+import { plain, row } from "./message.js";
 
 const MOST_ON_PAGE = 1000;
 
@@ -20,22 +22,30 @@ export function messages(root, context) {
   const list = h("div", { class: "messages" });
   const further = h("p");
   const writing = h("div");
+  const replaying = h("div");
+  let avro = remembered(topic);
+  const chosen = new Map();
   root.append(topicHead(topic, "messages"),
     h("form", { class: "inline", onsubmit: (event) => { event.preventDefault(); begin(); } },
       order, offset, when, partition, search, h("button", {}, "Show"),
       h("button", { type: "button", onclick: download }, "Download")),
-    writing, says, list, further);
+    writing, schemaForm(), replaying, says, list, further);
 
   let shown = [];
   let stop = null;
   let asked = 0;
+  let writes = context.about?.writes ?? false;
 
   context.watch({ topic: { view: "topic", name: topic } }, (news) => {
+    if (!writes && context.about?.writes) {
+      writes = true;
+      if (shown.length) draw();
+    }
     if (!news.topic || news.topic.error) return;
     for (let index = partition.length - 1; index < news.topic.partitions; index += 1) {
       partition.append(h("option", { value: index }, `partition ${index}`));
     }
-    if (context.about?.writes && !news.topic.internal && !writing.firstChild) writing.append(producing(news.topic));
+    if (news.topic.may.write && !news.topic.internal && !writing.firstChild) writing.append(producing(news.topic));
   });
 
   order.addEventListener("change", () => {
@@ -103,7 +113,7 @@ export function messages(root, context) {
     stop = tail(question(), (news) => {
       total += news.records.length + news.skipped;
       shown = [...news.records.reverse(), ...shown].slice(0, 200);
-      fill(list, shown.map((record) => row(topic, record)));
+      draw();
       says.textContent = `${plural(total, "message")} since you look` +
         (news.skipped ? `; too many to show all: ${count(news.skipped)} were left out just now.` : ".");
     });
@@ -111,7 +121,67 @@ export function messages(root, context) {
 
   function add(records) {
     shown = [...shown, ...records].slice(0, MOST_ON_PAGE);
-    list.append(...records.map((record) => row(topic, record)));
+    list.append(...records.map(oneRow));
+  }
+
+  function draw() {
+    fill(list, shown.map(oneRow));
+  }
+
+  function oneRow(record) {
+    const id = `${record.partition}:${record.offset}`;
+    return row(topic, record, {
+      avro,
+      chosen: chosen.has(id),
+      onchoose: writes && record.value !== undefined ? (yes) => {
+        if (yes) chosen.set(id, { partition: record.partition, offset: record.offset });
+        else chosen.delete(id);
+        drawReplay();
+      } : null,
+    });
+  }
+
+  // What is chosen can be written again: to this topic or another one.
+  function drawReplay() {
+    if (!chosen.size) {
+      fill(replaying);
+      return;
+    }
+    const to = h("input", { value: topic, "aria-label": "Topic to write them to", autocomplete: "off", key: "replay to" });
+    const told = h("span", { role: "status", class: "muted" });
+    fill(replaying, h("form", { class: "inline replay", onsubmit: async (event) => {
+      event.preventDefault();
+      try {
+        const answer = await post("/api/messages/replay", { from: topic, to: to.value, records: [...chosen.values()] });
+        told.textContent = `Written to ${answer.topic}: ${answer.written.map((each) => `partition ${each.partition} from offset ${each.offset}`).join(", ")}.`;
+        chosen.clear();
+        for (const box of list.querySelectorAll("input[type=checkbox]")) box.checked = false;
+      } catch (error) {
+        told.textContent = error.message;
+      }
+    } }, `Write ${plural(chosen.size, "message")} again, to `, to, h("button", {}, "Replay"), told));
+  }
+
+  // A schema for the values of this topic, which this browser remembers.
+  function schemaForm() {
+    const text = h("textarea", { rows: 6, class: "code", "aria-label": "Avro schema", placeholder: '{"type": "record", "name": "Order", "fields": […]}', value: localStorage.getItem(`avro ${topic}`) ?? "" });
+    const file = h("input", { type: "file", accept: ".avsc,.json", "aria-label": "A file with a schema", onchange: async () => {
+      if (file.files[0]) text.value = await file.files[0].text();
+    } });
+    const told = h("span", { role: "status", class: "muted" });
+    return h("details", {}, h("summary", {}, "Avro schema of the values"),
+      h("form", { onsubmit: (event) => {
+        event.preventDefault();
+        try {
+          avro = text.value.trim() ? avroReader(text.value) : null;
+          if (avro) localStorage.setItem(`avro ${topic}`, text.value);
+          else localStorage.removeItem(`avro ${topic}`);
+          told.textContent = avro ? "Values are read with it, here and when you come back." : "Values are shown as they are.";
+          draw();
+        } catch (error) {
+          told.textContent = error.message;
+        }
+      } }, text, h("div", { class: "inline" }, file, h("button", {}, "Use it"), told)));
   }
 
   function download() {
@@ -129,154 +199,39 @@ export function messages(root, context) {
   function producing(about) {
     const key = h("input", { placeholder: "key", "aria-label": "Key", autocomplete: "off" });
     const value = h("textarea", { placeholder: "value", "aria-label": "Value", rows: 2 });
+    const headers = h("input", { placeholder: "name=value, …", "aria-label": "Headers", autocomplete: "off" });
     const to = h("input", { type: "number", min: 0, max: about.partitions - 1, value: 0, "aria-label": "Partition", class: "short" });
     const told = h("span", { role: "status", class: "muted" });
     return h("details", {}, h("summary", {}, "Produce one"),
       h("form", { class: "inline", onsubmit: async (event) => {
         event.preventDefault();
         try {
-          const body = { topic, partition: Number(to.value), key: key.value || null, value: value.value };
+          const body = { topic, partition: Number(to.value), key: key.value || null, value: value.value, headers: pairs(headers.value) };
           const written = await post("/api/messages/produce", body);
           told.textContent = `Written: partition ${written.partition}, offset ${written.offset}.`;
           if (order.value === "newest") begin();
         } catch (error) {
           told.textContent = error.message;
         }
-      } }, key, value, h("label", {}, "partition ", to), h("button", {}, "Produce"), told));
+      } }, key, value, headers, h("label", {}, "partition ", to), h("button", {}, "Produce"), told));
   }
 
   begin();
   return () => { if (stop) stop(); };
 }
 
-function plain(field) {
-  if (!field) return null;
-  return field.text ?? `hex:${field.hex}`;
-}
-
-function preview(field) {
-  if (field === null || field === undefined) return h("span", { class: "null" }, "null");
-  if (field.text === "") return h("span", { class: "null" }, "empty");
-  if (field.text !== undefined) return field.text.slice(0, 300);
-  return h("span", { class: "hex" }, field.hex.slice(0, 80).replace(/../g, "$& "));
-}
-
-function row(topic, record) {
-  const summary = h("summary", { "data-row": "" },
-    h("span", { class: "when", title: time(record.timestamp) }, clockTime(record.timestamp)),
-    h("span", { class: "where" }, `${record.partition} : ${record.offset}`),
-    record.error ? h("span", { class: "value bad-text" }, record.error)
-      : record.control ? h("span", { class: "value" }, badge(`transaction ${record.control}`, record.control === "abort" ? "bad" : "good"))
-        : [h("span", { class: "key" }, preview(record.key)), h("span", { class: "value" }, preview(record.value))]);
-  const details = h("details", { class: "message" }, summary);
-  details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1) details.append(inside(topic, record));
+function pairs(text) {
+  return text.split(",").map((each) => each.trim()).filter(Boolean).map((each) => {
+    const at = each.indexOf("=");
+    return at < 0 ? [each, ""] : [each.slice(0, at).trim(), each.slice(at + 1).trim()];
   });
-  return details;
 }
 
-function inside(topic, record) {
-  const box = h("div", { class: "inside" });
-  draw(record);
-  return box;
-
-  function draw(now) {
-    fill(box,
-      "value" in now ? [fieldView("Key", now.key), fieldView("Value", now.value)] : null,
-      now.key?.cut || now.value?.cut ? h("p", {}, h("button", { type: "button", onclick: whole }, "Show more of it")) : null,
-      now.headers?.length ? h("section", {}, h("h4", {}, "Headers"),
-        now.headers.map((header) => h("div", { class: "header" }, h("code", {}, header.name), " ", preview(header.value))),
-        now.more_headers ? h("p", { class: "muted" }, `and ${count(now.more_headers)} more`) : null) : null,
-      h("section", {}, h("h4", {}, "Written"), facts(now)),
-      h("p", {}, copyButton(() => JSON.stringify(now, null, 2), "Copy as JSON")));
-  }
-
-  async function whole() {
-    try {
-      draw(await get("/api/message", { topic, partition: record.partition, offset: record.offset }));
-    } catch (error) {
-      box.append(h("p", { class: "problems" }, error.message));
-    }
-  }
-}
-
-function facts(record) {
-  const { batch } = record;
-  const rows = [
-    ["Time", `${time(record.timestamp)} (${batch.timestamp_type})`],
-    ["Batch", `offsets ${batch.base_offset} to ${batch.last_offset}, ${plural(batch.records, "record")}, ${bytes(batch.bytes)}, ${batch.codec === "none" ? "not compressed" : batch.codec}`],
-    ["Checksum", `CRC-32C ${batch.crc}`],
-    ["Leader epoch", String(batch.leader_epoch)],
-  ];
-  if (batch.producer_id >= 0) {
-    rows.push(["Producer", `id ${batch.producer_id}, epoch ${batch.producer_epoch}, first sequence ${batch.base_sequence}`]);
-  }
-  if (batch.transactional) rows.push(["Transaction", batch.control ? "the end of one" : "part of one"]);
-  return h("dl", { class: "facts-list" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-}
-
-function fieldView(title, field) {
-  if (field === null) return h("section", {}, h("h4", {}, title), h("span", { class: "null" }, "null"));
-  const content = h("div", { class: "content" });
-  const forms = [];
-  const parsed = field.text !== undefined && !field.cut ? parse(field.text) : undefined;
-  if (parsed !== undefined && typeof parsed === "object" && parsed !== null) forms.push(["JSON", () => tree(parsed)]);
-  if (field.text !== undefined) forms.push(["Text", () => h("pre", {}, field.text)]);
-  forms.push(["Hex", () => h("pre", { class: "hex" }, dump(field))]);
-  const buttons = forms.map(([name, draw]) => h("button", { type: "button", class: "small", "aria-pressed": "false", onclick: () => {
-    for (const each of buttons) each.setAttribute("aria-pressed", String(each.textContent === name));
-    fill(content, draw());
-  } }, name));
-  buttons[0].setAttribute("aria-pressed", "true");
-  fill(content, forms[0][1]());
-  return h("section", {}, h("h4", {}, title, " ", h("span", { class: "muted" }, bytes(field.size), field.cut ? ", cut" : "")),
-    h("div", { class: "forms" }, buttons, copyButton(() => field.text ?? field.hex)), content);
-}
-
-function parse(text) {
+function remembered(topic) {
   try {
-    return JSON.parse(text);
+    const text = localStorage.getItem(`avro ${topic}`);
+    return text ? avroReader(text) : null;
   } catch {
-    return undefined;
+    return null;
   }
-}
-
-// JSON, folded and coloured. Deep or long parts are drawn when they are opened.
-function tree(value, name, depth = 0) {
-  const label = name === undefined ? null : [h("span", { class: "json-name" }, JSON.stringify(name)), ": "];
-  if (value === null || typeof value !== "object") {
-    return h("div", { class: "json" }, label, h("span", { class: `json-${value === null ? "null" : typeof value}` }, JSON.stringify(value)));
-  }
-  const isArray = Array.isArray(value);
-  const entries = isArray ? value.map((each) => [undefined, each]) : Object.entries(value);
-  const [open, close] = isArray ? "[]" : "{}";
-  if (!entries.length) return h("div", { class: "json" }, label, open + close);
-  const folded = h("details", { class: "json" },
-    h("summary", {}, label, open, h("span", { class: "muted" }, isArray ? plural(entries.length, "item") : plural(entries.length, "field")), close));
-  const draw = () => {
-    if (folded.children.length > 1) return;
-    folded.append(h("div", { class: "json-inside" },
-      entries.slice(0, 500).map(([key, each]) => tree(each, key, depth + 1)),
-      entries.length > 500 ? h("p", { class: "muted" }, `and ${count(entries.length - 500)} more`) : null));
-  };
-  folded.addEventListener("toggle", () => { if (folded.open) draw(); });
-  if (depth < 2) {
-    draw();
-    folded.open = true;
-  }
-  return folded;
-}
-
-function dump(field) {
-  const data = field.text !== undefined ? new TextEncoder().encode(field.text)
-    : Uint8Array.from(field.hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
-  const lines = [];
-  for (let at = 0; at < Math.min(data.length, 4096); at += 16) {
-    const part = [...data.slice(at, at + 16)];
-    lines.push(`${at.toString(16).padStart(6, "0")}  ` +
-      `${part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(48)} ` +
-      part.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : ".")).join(""));
-  }
-  if (data.length > 4096) lines.push(`… ${count(data.length - 4096)} more bytes`);
-  return lines.join("\n");
 }

@@ -8,9 +8,8 @@ const NAMES = 150;
 const WIDTH = 720;
 
 export function rebalanceStory(told) {
-  const title = told.generation === null ? "Rebalance" : `To generation ${told.generation}`;
   return h("article", { class: "story" },
-    h("h3", {}, title, " ", h("span", { class: "muted", title: time(told.began_ms) }, clockTime(told.began_ms))),
+    h("h3", {}, told.title, " ", h("span", { class: "muted", title: time(told.began_ms) }, clockTime(told.began_ms))),
     h("p", {}, told.words.join(" ")),
     told.members.length ? picture(told) : null);
 }
@@ -26,28 +25,29 @@ function picture(told) {
   const joined = told.joined_ms ?? last;
   const ended = told.ended_ms ?? last;
   const parts = [
-    phase("joining", x(told.began_ms), x(joined), height, "everybody joins"),
-    told.joined_ms === null ? null : phase("assigning", x(joined), x(ended), height, "the leader shares out"),
+    phase("joining", x(told.began_ms), x(joined), height, told.phases[0]),
+    told.joined_ms === null ? null : phase("assigning", x(joined), x(ended), height, told.phases[1]),
   ];
   members.forEach((member, index) => {
     const y = 30 + index * ROW + ROW / 2;
     const notes = told.notes.filter((note) => note.member_id === member.member_id);
-    const join = notes.find((note) => note.what.startsWith("joins"));
-    const sync = notes.find((note) => note.what.startsWith("asks"));
-    const gone = notes.find((note) => /^its? /.test(note.what));
+    const [join, revoke, sync, gone] = ["join", "revoke", "sync", "gone"].map((kind) => notes.find((note) => note.kind === kind));
     parts.push(svg("text", { x: left, y: y + 4, class: "name", "text-anchor": "end" }, short(member.name)));
     parts.push(svg("line", { x1: left + 10, x2: WIDTH - 20, y1: y, y2: y, class: "base" }));
-    if (join) parts.push(svg("line", { x1: x(join.at_ms), x2: x(Math.max(joined, join.at_ms)), y1: y, y2: y, class: "wait" }));
-    if (sync) parts.push(svg("line", { x1: x(sync.at_ms), x2: x(Math.max(ended, sync.at_ms)), y1: y, y2: y, class: "wait second" }));
-    for (const [note, kind] of [[join, "join"], [sync, "sync"], [gone, "gone"]]) {
-      if (note) {
-        parts.push(svg("circle", { cx: x(note.at_ms), cy: y, r: 5, class: kind },
-          svg("title", {}, `${member.name} ${note.what}, ${clockTime(note.at_ms)}`)));
-      }
+    if (revoke) parts.push(wait(x(revoke.at_ms), x((join ?? sync)?.at_ms ?? ended), y, "third"));
+    if (join) parts.push(wait(x(join.at_ms), x(Math.max(revoke ? sync?.at_ms ?? ended : joined, join.at_ms)), y, ""));
+    if (sync) parts.push(wait(x(sync.at_ms), x(Math.max(ended, sync.at_ms)), y, "second"));
+    for (const note of notes) {
+      parts.push(svg("circle", { cx: x(note.at_ms), cy: y, r: 5, class: note.kind },
+        svg("title", {}, `${member.name} ${note.what}, ${clockTime(note.at_ms)}`)));
     }
   });
   return h("div", { class: "scroll plain" },
     svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "timeline", role: "img", "aria-label": told.words.join(" ") }, parts));
+}
+
+function wait(from, to, y, kind) {
+  return svg("line", { x1: from, x2: to, y1: y, y2: y, class: `wait ${kind}` });
 }
 
 function phase(kind, from, to, height, text) {

@@ -73,7 +73,7 @@ function creation() {
 export function topicHead(name, current) {
   return h("div", { class: "bar" },
     h("h1", {}, name),
-    h("div", { class: "tabs", role: "navigation", "aria-label": "Of this topic" },
+    h("nav", { class: "tabs", "aria-label": "Of this topic" },
       h("a", { href: link("topics", name), "aria-current": current === "topic" ? "page" : null }, "Partitions and settings"),
       h("a", { href: link("topics", name, "messages"), "aria-current": current === "messages" ? "page" : null }, "Messages")));
 }
@@ -123,7 +123,57 @@ export function topic(root, context) {
       h("p", {}, h("button", { type: "button", key: "all", onclick: () => { everything = !everything; draw(); } },
         everything ? "Only what differs from its default" : `All ${last.configs.length} settings`), " ",
         copyButton(() => context.command(`configs describe topic ${name}`), "Copy the command")));
-    if (context.about?.writes && !last.internal && !actions.firstChild) actions.append(deletion());
+    if (context.about?.writes && !last.internal && !actions.firstChild) {
+      if (last.may.alter) actions.append(growing());
+      if (last.may.alter_configs) actions.append(altering());
+      if (last.may.delete) actions.append(emptying(), deletion());
+    }
+  }
+
+  // A form below a line that opens it; what it does answers with words.
+  function action(title, words, inputs, button, act, kind = "") {
+    const says = h("span", { role: "status", class: "muted" });
+    return h("details", { class: kind && "danger" }, h("summary", {}, title),
+      h("form", { class: "inline", onsubmit: async (event) => {
+        event.preventDefault();
+        try {
+          says.textContent = await act() ?? "";
+        } catch (error) {
+          says.textContent = error.message;
+        }
+      } }, words ? h("p", { class: "muted" }, words) : null, inputs, h("button", { class: kind }, button), says));
+  }
+
+  function growing() {
+    const to = h("input", { type: "number", min: last.partitions + 1, value: last.partitions + 1, "aria-label": "Partitions it should have", class: "short" });
+    return action("Add partitions", "Messages that are there stay where they are; keys go to other partitions from then on.", to, "Add", async () => {
+      await post("/api/topics/grow", { name, partitions: Number(to.value) });
+      return `It has ${to.value} partitions now.`;
+    });
+  }
+
+  function altering() {
+    const setting = h("select", { "aria-label": "Setting" }, last.configs.map((entry) => h("option", { value: entry.name }, entry.name)));
+    const value = h("input", { "aria-label": "Value", placeholder: "empty: its default", autocomplete: "off" });
+    const show = () => { value.value = last.configs.find((entry) => entry.name === setting.value)?.value ?? ""; };
+    setting.addEventListener("change", show);
+    show();
+    return action("Change a setting", "", [setting, value], "Change", async () => {
+      await post("/api/topics/alter", { name, configs: { [setting.value]: value.value === "" ? null : value.value } });
+      return `${setting.value} is ${value.value === "" ? "its default" : value.value} now.`;
+    });
+  }
+
+  function emptying() {
+    const which = h("select", { "aria-label": "Of which partition" }, h("option", { value: "" }, "all partitions"),
+      Array.from({ length: Math.min(last.partitions, 1000) }, (_, index) => h("option", { value: index }, `partition ${index}`)));
+    const offset = h("input", { type: "number", min: -1, value: -1, "aria-label": "Below which offset", class: "short" });
+    return action("Delete messages", "Those below an offset go, for everybody and for good; -1 stands for all there are.",
+      [which, h("label", {}, "below offset ", offset)], "Delete messages", async () => {
+        const partition = which.value === "" ? null : Number(which.value);
+        const { partitions } = await post("/api/messages/delete", { topic: name, partition, offset: Number(offset.value) });
+        return `Gone. First offsets now: ${partitions.slice(0, 5).map((each) => each.first_offset).join(", ")}${partitions.length > 5 ? "…" : ""}`;
+      }, "bad");
   }
 
   function partitionColumns() {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import structlog
 
@@ -51,6 +50,7 @@ from barnabas.broker.group.consumer.requests import (
     updated_member,
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
+from barnabas.broker.group.consumer.story import Stories
 from barnabas.broker.group.consumer.target import assign
 from barnabas.broker.group.kind import AnyGroup, GroupKind, makes_room
 from barnabas.broker.group.refused import Refused
@@ -95,10 +95,11 @@ class ConsumerMembership:
         self._adopt = adopt
         self._now_ms = now_ms
         self._new_id = new_id
-        self._sessions = Sessions(timers, now_ms, partial(self.fence_one, reason="its session timed out"))
+        self._sessions = Sessions(timers, now_ms, self.fence_one)
         self._resolving: set[str] = set()  # groups whose patterns are about to be looked up
         # When a topic was last created: as a version of the topics, it goes on growing after a restart.
         self._topics_version = now_ms()
+        self.stories = Stories()
 
     # --- heartbeats ---
 
@@ -167,6 +168,7 @@ class ConsumerMembership:
             if bump or found != group.metadata_hash:
                 epoch += 1
                 records.append(epoch_record(group.group_id, epoch, found))
+                self.stories.begin(now_ms, group, epoch, members, _why(member, updated, bump))
             if group.has_partition_metadata:
                 records.append(partition_metadata_tombstone(group.group_id))
         target_epoch, target = self._target(group, epoch, updated, members, now_ms, records)
@@ -270,6 +272,9 @@ class ConsumerMembership:
         target, changes = assign(group, members, epoch, self._topics, default, now_ms)
         records += changes
         log.info("target assignment", group=group.group_id, epoch=epoch, members=len(members))
+        self.stories.assigned(
+            now_ms, group, epoch, members, target, group.preferred_assignor(members.values(), default)
+        )
         return epoch, target[updated.member_id]
 
     def _reconciled(
@@ -291,6 +296,7 @@ class ConsumerMembership:
         if moved == member:
             return member
         records.append(current_record(group.group_id, moved))
+        self.stories.moved(self._now_ms(), group.group_id, member, moved, target_epoch)
         if moved.state is MemberState.UNREVOKED_PARTITIONS and moved.classic is None:
             self._await_revocation(group.group_id, moved)
         else:
@@ -326,6 +332,8 @@ class ConsumerMembership:
             known.topics != matches.get(regex, frozenset()) for regex, known in resolved.items()
         ):
             records.append(epoch_record(group_id, group.epoch + 1, found))
+            reason = "a pattern matches other topics"
+            self.stories.begin(self._now_ms(), group, group.epoch + 1, group.members, reason)
         self._carry_out(CoordinatorResult(records, key=group_id))
 
     # --- leaving ---
@@ -388,6 +396,7 @@ class ConsumerMembership:
                 records.append(regex_tombstone(group_id, regex))
         found = metadata_hash(_topics_of(group, left), self._topics)
         records.append(epoch_record(group_id, group.epoch + 1, found))
+        self.stories.gone(self._now_ms(), group, gone, {each.member_id: each for each in left}, reason)
         return CoordinatorResult(records, key=group_id)
 
     # --- back to the classic protocol ---
@@ -441,6 +450,7 @@ class ConsumerMembership:
         """A group is gone: cancel its timers."""
         for member_id in group.members:
             self._forget_member(group.group_id, member_id)
+        self.stories.forget(group.group_id)
 
     def watch_all(self) -> None:
         """Start every member's session timeout now, after the groups were loaded; their topics may have changed."""
@@ -465,6 +475,14 @@ class ConsumerMembership:
 
     def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
         return self._sessions.heard_at_ms(group_id, member_id)
+
+
+def _why(member: ConsumerMember, updated: ConsumerMember, bump: bool) -> str:
+    if not bump:
+        return "topics that it reads have changed"
+    who = updated.member_id
+    is_new = not member.topics and not member.regex
+    return f"a member joined: {who}" if is_new else f"a member reads other topics now: {who}"
 
 
 def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set[str]:

@@ -222,11 +222,11 @@ class ShareMembership:
         records.append(epoch_record(group.group_id, group.epoch + 1, found))
         return CoordinatorResult(records, key=group.group_id)
 
-    def session_ended(self, group_id: str, member_id: str) -> None:
+    def session_ended(self, group_id: str, member_id: str, reason: str) -> None:
         group = self._groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
         if isinstance(group, ShareGroup) and member is not None:
-            self.carry_out(self._fence(group, member, "its session timed out"))
+            self.carry_out(self._fence(group, member, reason))
 
     # --- time and topics ---
 

@@ -17,6 +17,7 @@ from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.kind import GroupKind, makes_room
 from barnabas.broker.group.of_kind import Surroundings
 from barnabas.broker.group.refused import Refused
+from barnabas.broker.group.sessions import Sessions
 from barnabas.broker.group.streams.configuration import ConfiguredTopology, InternalTopic, configure
 from barnabas.broker.group.streams.endpoints import endpoints
 from barnabas.broker.group.streams.group import StreamsGroup
@@ -65,7 +66,7 @@ class StreamsMembership:
         self._timers = around.timers
         self._carry_out = around.carry_out
         self._now_ms = around.now_ms
-        self._heard: dict[tuple[str, str], tuple[int, int]] = {}  # when, and for how long that counts
+        self._sessions = Sessions(around.timers, around.now_ms, self._fence_one)
         self._delayed: set[str] = set()  # groups that wait for more members before their first assignment
 
     # --- heartbeats ---
@@ -317,24 +318,8 @@ class StreamsMembership:
     # --- time ---
 
     def _watch(self, group_id: str, member_id: str) -> None:
-        """A member has been heard. Its timer looks at this when it fires, instead of being moved."""
-        key, timeout_ms = (group_id, member_id), self._of.session_timeout_ms(group_id)
-        is_watched = key in self._heard
-        self._heard[key] = (self._now_ms(), timeout_ms)
-        if not is_watched:
-            self._await_silence(key, timeout_ms)
-
-    def _await_silence(self, key: tuple[str, str], delay_ms: int) -> None:
-        self._timers.schedule(key, delay_ms, lambda: self._session_elapsed(key))
-
-    def _session_elapsed(self, key: tuple[str, str]) -> None:
-        heard_ms, timeout_ms = self._heard[key]
-        left_ms = heard_ms + timeout_ms - self._now_ms()
-        if left_ms > 0:
-            self._await_silence(key, left_ms)
-        else:
-            self._heard.pop(key)
-            self._fence_one(*key, "its session timed out")
+        """A member has been heard."""
+        self._sessions.watch(group_id, member_id, self._of.session_timeout_ms(group_id))
 
     def _await_revocation(self, group_id: str, member: StreamsMember) -> None:
         member_id, epoch = member.member_id, member.epoch
@@ -353,8 +338,7 @@ class StreamsMembership:
             self._carry_out(self._fence(group, member_id, reason))
 
     def _forget_member(self, group_id: str, member_id: str) -> None:
-        self._heard.pop((group_id, member_id), None)
-        self._timers.cancel((group_id, member_id))
+        self._sessions.forget(group_id, member_id)
         self._timers.cancel(_rebalance_key(group_id, member_id))
 
     def forget(self, group: StreamsGroup) -> None:
@@ -380,8 +364,7 @@ class StreamsMembership:
                 group.topics_changed = True
 
     def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
-        heard = self._heard.get((group_id, member_id))
-        return None if heard is None else heard[0]
+        return self._sessions.heard_at_ms(group_id, member_id)
 
 
 def _unknown(request: StreamsGroupHeartbeatRequest) -> Refused:

@@ -34,7 +34,7 @@ def test_junit_counts_failures_and_skips(results):
 class Page(HTMLParser):
     """Which tags are open, and in which order headings and checks come."""
 
-    VOID = ("meta", "br")
+    VOID = ("meta", "br", "input")
 
     def __init__(self):
         super().__init__()
@@ -74,3 +74,10 @@ def test_the_page_is_self_contained_with_failures_first(results):
         "na",
     ]
     assert "<script>" not in text
+
+
+def test_the_page_says_when_it_was_and_can_leave_things_out(results):
+    text = as_html(results, ADDRESS, ["2026-01-01 00:00 UTC", "Checked with <barnabas>"])
+    assert "2026-01-01 00:00 UTC. Checked with &lt;barnabas&gt;" in text
+    for kind, words in (("ok", "passed (1)"), ("bad", "failed (1)"), ("na", "not applicable (1)")):
+        assert f'<input type="checkbox" id="show-{kind}" checked> {words}' in text

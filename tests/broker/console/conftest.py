@@ -8,6 +8,7 @@ import pytest
 from barnabas.broker.console.console import Console
 from barnabas.broker.console.door import Door
 from barnabas.broker.metrics.metrics import Metrics
+from barnabas.broker.testing.control import Control
 from barnabas.broker.testing.lab import Lab
 from barnabas.protocol.records.builder import NewRecord, build_batch
 from tests.support.running_broker import cluster_of, create_topic, partition, running
@@ -43,11 +44,13 @@ class Looking:
 
 
 @asynccontextmanager
-async def looking(folder, *, writes=False, token=None, host="127.0.0.1"):
-    async with running(folder) as broker:
+async def looking(folder, *, writes=False, token=None, host="127.0.0.1", control=False, **settings):
+    async with running(folder, **settings) as broker:
         cluster = cluster_of(broker)
         metrics = Metrics(cluster)
-        console = Console(cluster, metrics, Lab(cluster), Door(host, token), writes=writes)
+        lab = Lab(cluster)
+        controlled = Control(cluster, "token", lambda keep: None, lab, metrics) if control else None
+        console = Console(cluster, metrics, lab, Door(host, token), writes=writes, control=controlled)
         _, port = await console.start("127.0.0.1", 0)
         try:
             async with aiohttp.ClientSession() as session:

@@ -3,10 +3,11 @@
 import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from barnabas import Barnabas
@@ -37,26 +38,6 @@ def broker():
                 seen += sum(map(len, consumer.poll(timeout_ms=1000).values()))
             consumer.commit()
         yield broker
-
-
-@pytest.fixture(scope="module")
-def chrome():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(broker, chrome):
-    """Goes to views; at its end, no script has failed, and nothing was stopped by the policy."""
-    chrome.resize(1280, 900)
-    chrome.go("about:blank")
-    chrome.complaints()
-
-    def go(path=""):
-        chrome.go(f"{broker.console_url}#/{path}")
-
-    yield SimpleNamespace(go=go, browser=chrome)
-    assert chrome.complaints() == []
 
 
 def test_at_first_glance_topics_groups_and_clients(page, broker):
@@ -111,6 +92,29 @@ def test_a_group_whose_name_is_hostile_is_text_too(page, broker):
         assert page.browser.run("return document.querySelectorAll('main img, main script').length") == 0
 
 
+def test_what_producers_and_pipelines_are_called_is_text_too(page, broker):
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": _HOSTILE})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"x", partition=1)
+    producer.flush(30)
+    query = {"name": _HOSTILE, "sources": [{"topic": _HOSTILE}], "sinks": [{"path": _HOSTILE}], "read": 1}
+    told = {"name": _HOSTILE, "run": "1", "state": "failed", "words": _HOSTILE, "plan": _HOSTILE, "queries": [query]}
+    post = Request(
+        f"{broker.console_url}api/pipelines",
+        data=json.dumps(told).encode(),
+        headers={"Content-Type": "application/json"},
+        method="POST",
+    )
+    urlopen(post).close()
+    for path in ("transactions", f"transactions/{quote(_HOSTILE, safe='')}", "pipelines"):
+        page.go(path)
+        page.browser.until("<script>document.title=2</script>")
+        assert page.browser.run("return document.querySelectorAll('main img, main script').length") == 0
+        assert page.browser.run("return document.title") not in ("1", "2")
+    producer.abort_transaction(30)
+
+
 def test_new_messages_appear_by_themselves(page, broker):
     page.go("topics/orders/messages")
     page.browser.until("customer-7")
@@ -148,7 +152,7 @@ def test_a_topic_is_made_written_to_and_deleted(page, broker):
     page.browser.click("a", "Partitions and settings")
     page.browser.click("summary", "Delete this topic")
     page.browser.type("input[aria-label='Name of the topic, to confirm']", "made-here")
-    page.browser.click("button", "Delete")
+    page.browser.click("details[open] button", "Delete")
     page.browser.until_gone("made-here")
     assert "made-here" not in broker.state["topics"]
 
@@ -179,13 +183,17 @@ def test_the_keyboard_is_enough(page):
     page.browser.until("Next and previous row")
 
 
-@pytest.mark.parametrize("path", ["", "topics", "topics/orders", "topics/orders/messages", "groups/castle", "clients"])
-def test_nothing_sticks_out_on_a_telephone(page, path):
+_ALL_VIEWS = ("", "topics", "topics/orders", "topics/orders/messages", "groups/castle", "clients", "transactions")
+_ALL_VIEWS += ("pipelines", "journal", "control", "brokers")
+
+
+def test_nothing_sticks_out_on_a_telephone(page):
     page.browser.resize(500, 900)
-    page.go(path)
-    page.browser.until("Barnabas", "broker, up")
-    wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.browser.run(wide) == 0
+    for path in _ALL_VIEWS:
+        page.go(path)
+        page.browser.until("Barnabas", "broker, up")
+        wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.browser.run(wide) == 0, path
 
 
 def test_every_control_has_a_name(page):

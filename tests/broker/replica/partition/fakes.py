@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from barnabas.broker.replica.moments import Moments
 from barnabas.broker.set_aside import SetAside
 from barnabas.protocol.records.builder import NewRecord, build_batch
 from barnabas.storage.config import LogConfig
@@ -34,6 +35,7 @@ class FakeReplicas:
         self.worker = IdleWorker()
         self.clock = ManualClock()
         self.set_aside = SetAside()
+        self.moments = Moments()
         self.due = []
         self.on_disk = []
         self.long_work = IdleLongWork()
