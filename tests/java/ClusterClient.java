@@ -26,7 +26,7 @@ import sun.misc.Signal;
 /**
  * Java's clients under torture, as tests/integration/cluster/torture/client.py has them in Python: the argument is the
  * task in JSON. Each role has a thread, a client that fails is replaced by a new one, a library that hangs ends the
- * process. With SIGTERM producers finish, and "quiet" is printed when they have. Consumers go on until the process is
+ * process. On SIGTERM producers finish, and "finished" is printed when they have. Consumers continue until the process is
  * killed.
  */
 public class ClusterClient {
@@ -49,7 +49,7 @@ public class ClusterClient {
             chairs.add(chair);
             chair.start();
         }
-        boolean quiet = false;
+        boolean finished = false;
         while (true) {
             Thread.sleep(100);
             for (Chair chair : chairs)
@@ -58,9 +58,9 @@ public class ClusterClient {
                     for (StackTraceElement element : chair.getStackTrace()) System.err.println("  " + element);
                     Runtime.getRuntime().halt(3);
                 }
-            if (!quiet && chairs.stream().noneMatch(chair -> !chair.role.equals("member") && chair.isAlive())) {
-                quiet = true;
-                System.out.println("quiet");
+            if (!finished && chairs.stream().noneMatch(chair -> !chair.role.equals("member") && chair.isAlive())) {
+                finished = true;
+                System.out.println("finished");
             }
         }
     }

@@ -1,8 +1,8 @@
 """A process of clients of one library: python -m tests.integration.cluster.torture.client TASK-AS-JSON
 
 Each role (see seat.Task) has a thread. A client that fails is replaced by a new one, as an application would do; a
-library that hangs ends the process, and the parent starts it again. On SIGTERM producers finish, and `quiet` is printed
-when they have. Consumers continue until the process is killed.
+library that hangs ends the process, and the parent starts it again. On SIGTERM producers finish, and `finished` is
+printed when they have. Consumers continue until the process is killed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(given: str) -> None:
         Chair(task, journal, number, role, plays[role], reading if role == "member" else sending)
         for number, role in enumerate(task.roles)
     ]
-    is_quiet = False
+    producers_finished = False
     while True:
         time.sleep(0.1)
         for chair in chairs:
@@ -76,9 +76,9 @@ def main(given: str) -> None:
                 print(f"{task.library}/{chair.role} gave no sign of life for {task.hangs_after} s", file=sys.stderr)
                 faulthandler.dump_traceback()
                 os._exit(3)
-        if not is_quiet and not any(each.thread.is_alive() for each in chairs if each.role != "member"):
-            is_quiet = True
-            print("quiet", flush=True)
+        if not producers_finished and not any(each.thread.is_alive() for each in chairs if each.role != "member"):
+            producers_finished = True
+            print("finished", flush=True)
 
 
 if __name__ == "__main__":

@@ -56,15 +56,15 @@ class Clients:
             command = [sys.executable, "-m", "tests.integration.cluster.torture.client", given]
         with (self._folder / f"{task.library}.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
-        self.is_quiet = threading.Event()
-        threading.Thread(target=self._listen, args=(self.process, self.is_quiet), daemon=True).start()
+        self.producers_finished = threading.Event()
+        threading.Thread(target=self._listen, args=(self.process, self.producers_finished), daemon=True).start()
 
     @staticmethod
-    def _listen(process: subprocess.Popen[bytes], is_quiet: threading.Event) -> None:
+    def _listen(process: subprocess.Popen[bytes], producers_finished: threading.Event) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            if line == b"quiet\n":
-                is_quiet.set()
+            if line == b"finished\n":
+                producers_finished.set()
         process.stdout.close()
 
     def supervise(self) -> bool:
@@ -186,7 +186,7 @@ class Torture:
         for each in self.clients:
             each.finish_producers()
         for each in self.clients:
-            while not each.is_quiet.wait(0.2):
+            while not each.producers_finished.wait(0.2):
                 if time.monotonic() > deadline:
                     raise AssertionError(f"{each.task.library} does not finish:\n{each.last_words()}")
                 if each.supervise():  # it hung until its watchdog came
