@@ -1,4 +1,4 @@
-"""A request of a group's member that is answered with an error."""
+"""A request to a group that is answered with an error."""
 
 from __future__ import annotations
 
