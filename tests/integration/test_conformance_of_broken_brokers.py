@@ -221,6 +221,10 @@ STORIES = {
         OtherError(ApiKey.HEARTBEAT, ErrorCode.ILLEGAL_GENERATION, ErrorCode.NONE),
         {"groups.illegal-generation": "NONE"},
     ),
+    "zombies of an application let in": (
+        OtherError(ApiKey.STREAMS_GROUP_HEARTBEAT, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.NONE),
+        {"streams-groups.epochs": "NONE"},
+    ),
     "dirty reads": (
         Dirty(),
         {

@@ -136,7 +136,7 @@ class StreamsMembership:
 
         def done(error: ErrorCode) -> None:
             if error:
-                group.topics_changed = had_changed  # the epoch that this led to is not there
+                group.topics_changed |= had_changed  # the epoch that this led to is not there
 
         return Answered(response, CoordinatorResult(records, done, key=group_id), configured.missing)
 

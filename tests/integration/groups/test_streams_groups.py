@@ -267,7 +267,7 @@ def standby_tasks(side):
     yield side.set_for_group("streams.num.standby.replicas", "1")
     while True:  # until the coordinator knows
         side.stream("A", 0, topology=stateful)
-        side.ready("A", side.ids.get("epoch", 2))
+        side.ready("A", 2)
         side.stream("B", 0, topology=stateful)
         has_standby = any(m.target_assignment.standby_tasks for m in side.streams_described().groups[0].members)
         side.stream("A", -1)
@@ -323,7 +323,7 @@ def endpoints(side):
 @story(ONE)
 def the_first_assignment_waits(side):
     simple = stateless(side)
-    yield side.set_for_group("streams.initial.rebalance.delay.ms", "2000")
+    yield side.set_for_group("streams.initial.rebalance.delay.ms", "5000")
     while not side.stream("A", 0, topology=simple).status:  # until the coordinator knows
         side.stream("A", -1)
         side.delete()

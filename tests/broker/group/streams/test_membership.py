@@ -9,7 +9,7 @@ from barnabas.client.requests.streams import subtopology, topic_info, topology
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_group_heartbeat import RequestEndpoint
 from tests.broker.group.harness import GROUP
-from tests.broker.group.streams.harness import SIMPLE, codes, group_of
+from tests.broker.group.streams.harness import SIMPLE, codes, group_of, told
 
 ALL = {"0": [0, 1, 2, 3]}
 STATEFUL = topology(subtopology("0", "t", changelogs=[topic_info("log", configs=[("cleanup.policy", "compact")])]))
@@ -193,8 +193,8 @@ def test_a_failed_append_changes_nothing(group):
     group.create_topic("t", 5)
     group.send("a", 2, active=ALL)
     group.coordinator.append_error = ErrorCode.NONE
-    group.send("a", 2, active=ALL)
-    assert group.active["a"] == {"0": [0, 1, 2, 3, 4]}
+    group.epochs["a"] = 2
+    assert told(group.beat("a", active=ALL).active_tasks) == {"0": [0, 1, 2, 3, 4]}
 
 
 def test_a_deleted_group_leaves_nothing(group):
