@@ -40,6 +40,7 @@ class Limits(NamedTuple):
 
     delivery_count: int
     record_locks: int
+    may_renew: bool = True
 
     @property
     def careful_from(self) -> int:
@@ -335,6 +336,8 @@ class InFlight:
             for start, stop, kind in _runs(begin, end, first, types):
                 part = self._cut(each, start, stop)
                 if kind == AcknowledgeType.RENEW:
+                    if not limits.may_renew:
+                        return ErrorCode.INVALID_RECORD_STATE
                     renewed.append(part)
                 else:
                     transition.add(part, self._after(part, kind, limits))

@@ -19,7 +19,7 @@ from barnabas.broker.group.share.offsets import ShareOffsets
 from barnabas.broker.group.share.partitions import NONE
 from barnabas.broker.group.share.records import state_record
 from barnabas.broker.group.share.requests import heartbeat_error
-from barnabas.broker.group.share.settings import ShareGroupConfig
+from barnabas.broker.group.share.settings import ShareGroupTimes
 from barnabas.broker.group.share.states import States, first_error
 from barnabas.broker.share.persister import ShareState
 from barnabas.protocol.errors import ErrorCode
@@ -38,12 +38,12 @@ class ShareGroups(GroupsOfRecords):
 
     def __init__(self, around: Surroundings, share_state: ShareState, background: Background) -> None:
         super().__init__(around)
-        config = ShareGroupConfig(around.settings, around.set_for_group)
+        times = ShareGroupTimes(around.settings, around.set_for_group)
         self.sessions = Sessions(around.timers, around.now_ms, lambda *who: self.membership.session_ended(*who))
         self.membership = ShareMembership(
             around.groups,
             around.settings,
-            config,
+            times,
             around.topics,
             self.sessions,
             around.carry_out,

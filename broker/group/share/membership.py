@@ -30,7 +30,7 @@ from barnabas.broker.group.share.records import (
     state_record,
 )
 from barnabas.broker.group.share.requests import assignment_of, check_epoch, check_request, updated_member
-from barnabas.broker.group.share.settings import ShareGroupConfig, ShareSettings
+from barnabas.broker.group.share.settings import ShareGroupTimes, ShareSettings
 from barnabas.broker.group.share.target import assign
 from barnabas.broker.group.topics import Topics, ids_of, metadata_hash
 from barnabas.protocol.errors import ErrorCode
@@ -62,7 +62,7 @@ class ShareMembership:
         self,
         groups: Mapping[str, AnyGroup],
         settings: ShareSettings,
-        config: ShareGroupConfig,
+        times: ShareGroupTimes,
         topics: Topics,
         sessions: Sessions,
         carry_out: Callable[[CoordinatorResult], None],
@@ -71,7 +71,7 @@ class ShareMembership:
         """`carry_out` is for decisions made by timers, which no client waits for."""
         self._groups = groups
         self._settings = settings
-        self._config = config
+        self._times = times
         self._topics = topics
         self._sessions = sessions
         self.carry_out = carry_out
@@ -129,11 +129,11 @@ class ShareMembership:
         target_epoch, target = self._target(group, epoch, updated, members, records)
         moved = self._moved(group_id, updated, target_epoch, target, changed, records)
         wanted = self._wanted(group, epoch, subscribed(members), records)
-        self._sessions.watch(group_id, moved.member_id, self._config.session_timeout_ms(group_id))
+        self._sessions.watch(group_id, moved.member_id, self._times.session_timeout_ms(group_id))
         response = ShareGroupHeartbeatResponse(
             member_id=moved.member_id,
             member_epoch=moved.epoch,
-            heartbeat_interval_ms=self._config.heartbeat_interval_ms(group_id),
+            heartbeat_interval_ms=self._times.heartbeat_interval_ms(group_id),
         )
         is_full = request.subscribed_topic_names is not None
         if request.member_epoch == JOINING_EPOCH or is_full or moved.assigned != member.assigned:
@@ -156,7 +156,7 @@ class ShareMembership:
     ) -> tuple[int, Assigned]:
         """The target assignment's epoch, and what it gives this member."""
         now_ms = self._now_ms()
-        waits_until = group.assignment_timestamp + self._config.assignment_interval_ms(group.group_id)
+        waits_until = group.assignment_timestamp + self._times.assignment_interval_ms(group.group_id)
         if epoch <= group.assignment_epoch or now_ms < waits_until:
             return group.assignment_epoch, group.target_of(updated.member_id)
         target, changes = assign(group, members, epoch, self._topics, now_ms)
@@ -240,7 +240,7 @@ class ShareMembership:
         for group in self._all():
             group.topics_changed = True
             for member_id in group.members:
-                self._sessions.watch(group.group_id, member_id, self._config.session_timeout_ms(group.group_id))
+                self._sessions.watch(group.group_id, member_id, self._times.session_timeout_ms(group.group_id))
 
     def topics_changed(self, names: Collection[str]) -> None:
         """Groups that read these topics are assigned again, if it makes a difference, with their next heartbeat."""

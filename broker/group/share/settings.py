@@ -1,4 +1,4 @@
-"""The settings of share groups: the broker's, and what was set for single groups."""
+"""The settings of share groups for their members: the broker's, and what was set for single groups."""
 
 from __future__ import annotations
 
@@ -29,28 +29,13 @@ class ShareSettings(Protocol):
     def group_share_min_assignment_interval_ms(self) -> int: ...
     @property
     def group_share_max_assignment_interval_ms(self) -> int: ...
-    @property
-    def group_share_record_lock_duration_ms(self) -> int: ...
-    @property
-    def group_share_min_record_lock_duration_ms(self) -> int: ...
-    @property
-    def group_share_max_record_lock_duration_ms(self) -> int: ...
-    @property
-    def group_share_delivery_count_limit(self) -> int: ...
-    @property
-    def group_share_min_delivery_count_limit(self) -> int: ...
-    @property
-    def group_share_max_delivery_count_limit(self) -> int: ...
-    @property
-    def group_share_partition_max_record_locks(self) -> int: ...
-    @property
-    def group_share_min_partition_max_record_locks(self) -> int: ...
-    @property
-    def group_share_max_partition_max_record_locks(self) -> int: ...
 
 
-class ShareGroupConfig:
-    """What holds for each group. What was set for a group is kept within the bounds that the broker has now."""
+class ShareGroupTimes:
+    """How long a group's members may be silent, how often they come, and how soon it is assigned again.
+
+    What was set for a group is kept within the bounds that the broker has now.
+    """
 
     def __init__(self, settings: ShareSettings, set_for: Callable[[str], Mapping[str, str]]) -> None:
         """`set_for` gives what was set for a group, as checked texts."""
@@ -86,46 +71,6 @@ class ShareGroupConfig:
             settings.group_share_min_assignment_interval_ms,
             settings.group_share_max_assignment_interval_ms,
         )
-
-    def record_lock_duration_ms(self, group_id: str) -> int:
-        settings = self._settings
-        return self._number(
-            group_id,
-            "share.record.lock.duration.ms",
-            settings.group_share_record_lock_duration_ms,
-            settings.group_share_min_record_lock_duration_ms,
-            settings.group_share_max_record_lock_duration_ms,
-        )
-
-    def delivery_count_limit(self, group_id: str) -> int:
-        settings = self._settings
-        return self._number(
-            group_id,
-            "share.delivery.count.limit",
-            settings.group_share_delivery_count_limit,
-            settings.group_share_min_delivery_count_limit,
-            settings.group_share_max_delivery_count_limit,
-        )
-
-    def partition_max_record_locks(self, group_id: str) -> int:
-        settings = self._settings
-        return self._number(
-            group_id,
-            "share.partition.max.record.locks",
-            settings.group_share_partition_max_record_locks,
-            settings.group_share_min_partition_max_record_locks,
-            settings.group_share_max_partition_max_record_locks,
-        )
-
-    def auto_offset_reset(self, group_id: str) -> str:
-        """`latest`, `earliest` or `by_duration:…`; `config.group_config.duration_ms` reads the last."""
-        return self._set_for(group_id).get("share.auto.offset.reset", "latest")
-
-    def reads_committed(self, group_id: str) -> bool:
-        return self._set_for(group_id).get("share.isolation.level") == "read_committed"
-
-    def may_renew(self, group_id: str) -> bool:
-        return self._set_for(group_id).get("share.renew.acknowledge.enable", "true").lower() == "true"
 
     def _number(self, group_id: str, name: str, default: int, low: int, high: int) -> int:
         own = self._set_for(group_id).get(name)

@@ -1,7 +1,7 @@
 import pytest
 
 from barnabas.broker.config import BrokerConfig, ConfigSource, InvalidConfigError, Operation, alter_group_config
-from barnabas.broker.config.group_config import check_group_config, describe_group
+from barnabas.broker.config.group_config import check_group_config, describe_group, duration_ms
 
 
 def test_a_group_has_what_its_broker_says():
@@ -36,6 +36,16 @@ def test_single_settings_are_set_and_deleted():
         ("consumer.session.timeout.ms", "many"),
         ("consumer.heartbeat.interval.ms", "4999"),
         ("consumer.assignment.interval.ms", "15001"),
+        ("share.record.lock.duration.ms", "14999"),
+        ("share.delivery.count.limit", "11"),
+        ("share.partition.max.record.locks", "99"),
+        ("share.isolation.level", "serializable"),
+        ("share.renew.acknowledge.enable", "perhaps"),
+        ("share.auto.offset.reset", "none"),
+        ("share.auto.offset.reset", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:P"),
+        ("share.auto.offset.reset", "by_duration:PT"),
+        ("share.auto.offset.reset", "by_duration:-PT1S"),
         ("bogus", "1"),
     ],
 )
@@ -48,3 +58,28 @@ def test_a_session_is_longer_than_the_interval_between_heartbeats():
     broker = BrokerConfig({"group.consumer.min.session.timeout.ms": "5000"})
     with pytest.raises(InvalidConfigError, match="larger than"):
         check_group_config({"consumer.session.timeout.ms": "5000"}, broker)
+
+
+@pytest.mark.parametrize(
+    ("reset", "ms"),
+    [
+        ("latest", None),
+        ("by_duration:PT1S", 1000),
+        ("by_duration:P1DT2H3M4.5S", 93_784_500),
+        ("by_duration:pt0.001s", 1),
+        ("by_duration:PT1H-1M", 3_540_000),
+    ],
+)
+def test_where_a_share_group_begins(reset, ms):
+    check_group_config({"share.auto.offset.reset": reset}, BrokerConfig())
+    assert duration_ms(reset) == ms
+
+
+def test_some_settings_are_of_groups_alone():
+    entries = {
+        entry.name: entry for entry in describe_group({"share.isolation.level": "read_committed"}, BrokerConfig())
+    }
+    reset, level = entries["share.auto.offset.reset"], entries["share.isolation.level"]
+    assert (reset.value, reset.source) == ("latest", ConfigSource.DEFAULT_CONFIG)
+    assert (level.value, level.source) == ("read_committed", ConfigSource.GROUP_CONFIG)
+    assert [synonym.name for synonym in level.synonyms] == ["share.isolation.level"] * 2

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.command import columns, ended, partitions_read, started
 from tests.support.group_members import Members
+from tests.support.group_side import GroupSide
 
 
 def test_a_group_reads_each_record_once_and_goes_on_where_it_was(done, produce, from_json, topic, group):
@@ -164,3 +165,31 @@ def test_watching_on_a_terminal_draws_over_the_last_table(served, done, produce,
     first, second, *_ = shown.split(b"\x1b[H")[1:]
     assert b"CURRENT-OFFSET" in first
     assert second == first
+
+
+def test_a_share_group(served, done, command, produce, from_json, topic, group):
+    done("topics", "create", topic, "--partitions", 2)
+    produce(topic, *"abc", options=("--partition", "0"))
+    side = GroupSide(served.port)
+    side.begin(group, 1)
+    side.share("A", 0, [topic])
+    side.initialized(**{topic: 2})
+    listed = {row["group"]: row for row in from_json("groups", "list")}
+    assert listed[group] == {"group": group, "type": "share", "protocol_type": "share", "state": "Stable"}
+    (state,) = from_json("groups", "describe", group, "--state")
+    assert (state["assignor"], state["state"], state["members"]) == ("simple", "Stable", 1)
+    (member,) = from_json("groups", "describe", group, "--members")
+    assert (member["consumer_id"], member["host"]) == ("A", "/127.0.0.1")
+    reset = ("groups", "reset-offsets", group, "--topic", topic, "--to-earliest", "--execute")
+    assert "once all of them have left" in command(*reset).err
+    side.share("A", -1)
+    rows = from_json("groups", "describe", group)
+    assert [(row["partition"], row["current_offset"], row["lag"]) for row in rows] == [(0, None, None), (1, None, None)]
+    done(*reset)
+    rows = from_json("groups", "describe", group)
+    assert [(row["partition"], row["current_offset"], row["lag"]) for row in rows] == [(0, 0, 3), (1, 0, 0)]
+    done("groups", "reset-offsets", group, "--topic", f"{topic}:0", "--shift-by", 2, "--execute")
+    assert [row["lag"] for row in from_json("groups", "describe", group)] == [1, 0]
+    done("groups", "delete", group)
+    assert group not in {row["group"] for row in from_json("groups", "list")}
+    side.close()
