@@ -40,17 +40,17 @@ public class ShareConsumers {
 
     /** Records are accepted by the next poll. */
     private static ArrayNode implicit() throws Exception {
-        topic("implicit", "earliest", null);
-        produce("implicit", 5);
+        topic("java-implicit", "earliest", null);
+        produce("java-implicit", 5);
         ArrayNode seen = MAPPER.createArrayNode();
-        try (KafkaShareConsumer<String, String> consumer = consumer("implicit", "implicit")) {
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-implicit", "java-implicit")) {
             poll(consumer, 5, seen, null);
-            produce("implicit", 2);
+            produce("java-implicit", 2);
             poll(consumer, 2, seen, null);
             consumer.commitSync();
         }
-        try (KafkaShareConsumer<String, String> consumer = consumer("implicit", "implicit")) {
-            produce("implicit", 1);
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-implicit", "java-implicit")) {
+            produce("java-implicit", 1);
             poll(consumer, 1, seen, null);
         }
         return seen;
@@ -58,10 +58,10 @@ public class ShareConsumers {
 
     /** Each record is accepted, released or rejected, and those that were released come again. */
     private static ArrayNode explicit() throws Exception {
-        topic("explicit", "earliest", null);
-        produce("explicit", 6);
+        topic("java-explicit", "earliest", null);
+        produce("java-explicit", 6);
         ArrayNode seen = MAPPER.createArrayNode();
-        try (KafkaShareConsumer<String, String> consumer = consumer("explicit", "explicit")) {
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-explicit", "java-explicit")) {
             AcknowledgeType[] types = {AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT};
             poll(consumer, 6, seen, types);
             poll(consumer, 2, seen, new AcknowledgeType[] {AcknowledgeType.ACCEPT});
@@ -71,12 +71,12 @@ public class ShareConsumers {
 
     /** A record that is always released comes as often as the group's limit allows. */
     private static ArrayNode limit() throws Exception {
-        topic("limit", "earliest", Map.of("share.delivery.count.limit", "3"));
-        produce("limit", 1);
+        topic("java-limit", "earliest", Map.of("share.delivery.count.limit", "3"));
+        produce("java-limit", 1);
         ArrayNode seen = MAPPER.createArrayNode();
-        try (KafkaShareConsumer<String, String> consumer = consumer("limit", "limit")) {
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-limit", "java-limit")) {
             poll(consumer, 3, seen, new AcknowledgeType[] {AcknowledgeType.RELEASE});
-            produce("limit", 1);
+            produce("java-limit", 1);
             poll(consumer, 1, seen, new AcknowledgeType[] {AcknowledgeType.ACCEPT});
         }
         return seen;
@@ -84,13 +84,13 @@ public class ShareConsumers {
 
     /** What a consumer has when it closes, another one gets. */
     private static ArrayNode closed() throws Exception {
-        topic("closed", "earliest", null);
-        produce("closed", 2);
+        topic("java-closed", "earliest", null);
+        produce("java-closed", 2);
         ArrayNode seen = MAPPER.createArrayNode();
-        try (KafkaShareConsumer<String, String> consumer = consumer("closed", "closed")) {
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-closed", "java-closed")) {
             while (consumer.poll(Duration.ofMillis(200)).isEmpty()) { }
         }
-        try (KafkaShareConsumer<String, String> consumer = consumer("closed", "closed")) {
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-closed", "java-closed")) {
             poll(consumer, 2, seen, new AcknowledgeType[] {AcknowledgeType.ACCEPT});
         }
         return seen;
@@ -98,21 +98,21 @@ public class ShareConsumers {
 
     /** A group that sees only what is committed. */
     private static ArrayNode transactions() throws Exception {
-        topic("transactions", "earliest", Map.of("share.isolation.level", "read_committed"));
+        topic("java-transactions", "earliest", Map.of("share.isolation.level", "read_committed"));
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(
                 Map.of("bootstrap.servers", servers, "transactional.id", "shared"),
                 new StringSerializer(), new StringSerializer())) {
             producer.initTransactions();
             for (boolean commit : new boolean[] {false, true, false, true}) {
                 producer.beginTransaction();
-                producer.send(new ProducerRecord<>("transactions", 0, null, commit ? "committed" : "aborted"));
+                producer.send(new ProducerRecord<>("java-transactions", 0, null, commit ? "committed" : "aborted"));
                 producer.flush();
                 if (commit) producer.commitTransaction();
                 else producer.abortTransaction();
             }
         }
         ArrayNode seen = MAPPER.createArrayNode();
-        try (KafkaShareConsumer<String, String> consumer = consumer("transactions", "transactions")) {
+        try (KafkaShareConsumer<String, String> consumer = consumer("java-transactions", "java-transactions")) {
             poll(consumer, 2, seen, new AcknowledgeType[] {AcknowledgeType.ACCEPT});
         }
         return seen;
@@ -141,7 +141,7 @@ public class ShareConsumers {
     private static KafkaShareConsumer<String, String> consumer(String group, String topic) {
         KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(
             Map.of("bootstrap.servers", servers, "group.id", group,
-                "share.acknowledgement.mode", group.equals("implicit") ? "implicit" : "explicit"),
+                "share.acknowledgement.mode", group.equals("java-implicit") ? "implicit" : "explicit"),
             new StringDeserializer(), new StringDeserializer());
         consumer.subscribe(List.of(topic));
         return consumer;

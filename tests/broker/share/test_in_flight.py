@@ -173,6 +173,15 @@ def test_renewed_records_have_more_time():
     assert in_flight.expire(20.0, LIMITS) == [StateBatch(0, 0, AVAILABLE, 1), StateBatch(2, 2, AVAILABLE, 1)]
 
 
+def test_a_group_may_refuse_to_renew():
+    in_flight = InFlight(0)
+    acquire(in_flight, batches(1), deadline=10.0)
+    limits = Limits(5, 100, may_renew=False)
+    error = acknowledge(in_flight, 0, 0, RENEW, deadline=25.0, limits=limits)
+    assert error == ErrorCode.INVALID_RECORD_STATE
+    assert in_flight.next_deadline() == 10.0
+
+
 def test_the_last_delivery():
     in_flight = InFlight(0, [StateBatch(0, 2, AVAILABLE, 4)])
     limits = Limits(5, 100)

@@ -9,6 +9,7 @@ from tests.support.polling import pause
 pytestmark = pytest.mark.java
 
 WAIT = {"max_wait_ms": 10_000, "min_bytes": 1}
+SHORT = {"max_wait_ms": 1000, "min_bytes": 1}  # where Apache Kafka waits for it all
 
 
 def begin(side, *batches, topic, start_offset=0):
@@ -168,7 +169,7 @@ def test_partitions_that_are_not_there(tell):
 def test_what_was_not_initialized(tell):
     def story(side):
         place = side.place("uninitialized")
-        yield side.fetch("m", 0, place, **WAIT)
+        yield side.fetch("m", 0, place, **SHORT)
 
     tell(story)
 
@@ -176,13 +177,13 @@ def test_what_was_not_initialized(tell):
 def test_a_member_that_leaves_gives_back_what_it_has(tell):
     def story(side):
         place = begin(side, 2, 2, topic="leaves")
-        yield side.fetch("a", 0, place, max_records=2, **WAIT)
-        yield side.fetch("b", 0, place, **WAIT)
+        yield side.fetch("a", 0, place, max_records=2, **SHORT)
+        yield side.fetch("b", 0, place, **SHORT)
         yield side.acknowledge("a", 1, {place: [(1, 1, [ACCEPT])]})
         yield side.acknowledge("a", -1)
-        yield side.fetch("b", 1, **WAIT)
+        yield side.fetch("b", 1, **SHORT)
         side.leave("b")
-        yield side.fetch("c", 0, place, **WAIT)
+        yield side.fetch("c", 0, place, **SHORT)
 
     tell(story)
 

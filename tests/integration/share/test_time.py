@@ -15,14 +15,19 @@ def broker():
         yield broker
 
 
-@pytest.fixture
-def side(broker, request):
+@pytest.fixture(scope="module")
+def one_side(broker):
     side = ShareSide(broker.port)
     side.wait_for_coordinator()
-    side.group = request.node.name
     yield side
-    side.begin("")
     side.close()
+
+
+@pytest.fixture
+def side(one_side, request):
+    one_side.begin(request.node.name)
+    yield one_side
+    one_side.begin("")
 
 
 @pytest.fixture
