@@ -188,7 +188,8 @@ def summary(states: dict[str, QueryState], seconds: float) -> list[str]:
         parts += [f"{state.late:,} too late"] if state.late else []
         behind = sum(state.lag.values())
         parts += [f"{behind:,} left to read"] if behind else []
-        lines.append(f"  {state.name}: {', '.join(parts)}, {state.batch + 1} batches")
+        batches = "1 batch" if state.batch == 0 else f"{state.batch + 1} batches"
+        lines.append(f"  {state.name}: {', '.join(parts)}, {batches}")
     return lines
 
 
