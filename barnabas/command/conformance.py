@@ -16,7 +16,6 @@ from barnabas.conformance.runner import AT_ONCE, run_all, selected
 from barnabas.conformance.target import CannotRun, Target, look_at
 from barnabas.conformance.verdict import Verdict
 from barnabas.version import VERSION
-from barnabas.version import VERSION
 
 _UNUSABLE = 2
 
@@ -79,17 +78,6 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{error.filename}: {error.strerror}")
         return _UNUSABLE
     return 1 if any(result.verdict is Verdict.FAILED for result in results) else 0
-
-
-def _about(target: Target) -> list[str]:
-    """When this was, and what was checked with what."""
-    now = datetime.now(UTC)
-    features = ", ".join(f"{name} {level}" for name, level in sorted(target.features.items()))
-    return [
-        f"{now:%Y-%m-%d %H:%M} UTC",
-        f"Checked with barnabas {VERSION}, on Python {sys.version_info.major}.{sys.version_info.minor}",
-        f"The broker advertises {len(target.versions)} APIs" + (f" and {features}" if features else ""),
-    ]
 
 
 def _about(target: Target) -> list[str]:

@@ -26,7 +26,8 @@ p.lead { margin: .2rem 0; } p.about { margin: 0; color: var(--na); font-size: .9
 nav { columns: 14rem; margin: 1rem 0; } nav a { display: block; color: inherit; }
 fieldset { border: 1px solid var(--line); border-radius: .5rem; padding: .4rem .9rem; display: flex; flex-wrap: wrap;
   gap: .3rem 1.4rem; margin: 1rem 0; }
-legend { padding: 0 .3rem; color: var(--na); } label { cursor: pointer; } input { width: 1.1rem; height: 1.1rem; vertical-align: -.15rem; }
+legend { padding: 0 .3rem; color: var(--na); } label { cursor: pointer; }
+input { width: 1.1rem; height: 1.1rem; vertical-align: -.15rem; }
 body:has(#show-ok:not(:checked)) details.ok, body:has(#show-bad:not(:checked)) details.bad,
 body:has(#show-na:not(:checked)) details.na { display: none; }
 details { border-top: 1px solid var(--line); }
@@ -82,14 +83,6 @@ def _filters(results: Sequence[Result]) -> str:
     return "".join(
         f'<label><input type="checkbox" id="show-{_MARKS[each][0]}" checked> {each.value} ({found[each]})</label>'
         for each in _ORDER
-    )
-
-
-def _filters(results: Sequence[Result]) -> str:
-    found = counts(results)
-    return "".join(
-        f'<label><input type="checkbox" id="show-{_MARKS[verdict][0]}" checked> {verdict.value} ({found[verdict]})</label>'
-        for verdict in _ORDER
     )
 
 
