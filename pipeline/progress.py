@@ -29,7 +29,8 @@ DEAD_LETTERS: Final = "dead-letters-"
 class QueryState:
     name: str
     how: str
-    batch: int = -1
+    batch: int = -1  # its number, which goes on where the last run ended
+    batches: int = 0  # of this run
     rows_in: int = 0
     rows_out: int = 0
     rows_per_second: float = 0.0
@@ -71,6 +72,7 @@ class Board:
             if state is None or progress.batchId <= state.batch:  # reported twice: by the listener, and at the end
                 return
             state.batch = progress.batchId
+            state.batches += 1
             state.rows_in += progress.numInputRows
             state.rows_per_second = progress.processedRowsPerSecond or 0.0
             state.busy_ms = progress.batchDuration
@@ -188,7 +190,8 @@ def summary(states: dict[str, QueryState], seconds: float) -> list[str]:
         parts += [f"{state.late:,} too late"] if state.late else []
         behind = sum(state.lag.values())
         parts += [f"{behind:,} left to read"] if behind else []
-        lines.append(f"  {state.name}: {', '.join(parts)}, {state.batch + 1} batches")
+        batches = "1 batch" if state.batches == 1 else f"{state.batches} batches"
+        lines.append(f"  {state.name}: {', '.join(parts)}, {batches}")
     return lines
 
 

@@ -47,7 +47,7 @@ def heard():
 def test_the_last_state_is_told(heard, monkeypatch):
     requests, address = heard
     monkeypatch.setenv("BARNABAS_CONSOLE_TOKEN", "s3cret")
-    states = {"out": QueryState("out", "to the topic paid", 0, 50, 40, lag={"orders": 50})}
+    states = {"out": QueryState("out", "to the topic paid", rows_in=50, rows_out=40, lag={"orders": 50})}
     told = Announcement(PIPELINE, states, once=True)
     announcer = Announcer(f"http://{address}/", told)
     told.state = "ended"

@@ -41,7 +41,7 @@ def test_rows_read_written_too_late_and_left(console):
     assert "out: batch 0, 100 rows read, 90 written, 3 too late, 100 rows/s, 1.5 s, lag: orders 150" in console.shown()
     assert summary(board.states, 12.3) == [
         "after 12 s:",
-        "  out: 100 rows read, 90 written, 3 too late, 150 left to read, 1 batches",
+        "  out: 100 rows read, 90 written, 3 too late, 150 left to read, 1 batch",
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from barnabas.broker.group.classic.story import Note
 from barnabas.broker.group.consumer.group import ConsumerGroup
-from barnabas.broker.group.consumer.member import Assigned, ConsumerMember, MemberState
+from barnabas.broker.group.consumer.member import ConsumerMember, MemberState
 from barnabas.broker.group.consumer.reconciliation import Target
 
 _KEPT: Final = 20
@@ -61,7 +61,7 @@ class Stories:
         changes = self._of.setdefault(group.group_id, deque(maxlen=_KEPT))
         if changes and changes[-1].ended_ms is None:
             changes[-1].ended_ms = now_ms
-        before = {each.member_id: _partitions(each.assigned) for each in group.members.values()}
+        before: dict[str, Partitions] = {each.member_id: each.assigned for each in group.members.values()}
         clients = {each.member_id: each.client_id for each in (*group.members.values(), *members.values())}
         changes.append(Change(now_ms, epoch, reason, before, clients))
 
@@ -117,7 +117,3 @@ class Stories:
     def _current(self, group_id: str) -> Change | None:
         changes = self._of.get(group_id)
         return changes[-1] if changes and changes[-1].ended_ms is None else None
-
-
-def _partitions(assigned: Assigned) -> Partitions:
-    return {topic_id: tuple(indexes) for topic_id, indexes in assigned.items()}

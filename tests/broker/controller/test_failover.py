@@ -1,6 +1,7 @@
 """Who leads when brokers die, come back, or restart."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +91,19 @@ def test_a_partition_that_never_had_a_leader_gets_one() -> None:
     first, second = cluster.view.topics["t"].partitions
     assert outcome(first) == (2, 0, (2, 3))
     assert second.partition_epoch == -1
+
+
+def test_a_leader_that_was_not_in_sync_is_reported() -> None:
+    cluster = Cluster(brokers=(2,), topics={"t": [(1, 2)], "u": [(2, 1)]})
+    state = cluster.view.topics["t"].partitions[0]._replace(isr_nodes=(1,))
+    topics = [replace(cluster.view.topics["t"], partitions=(state,)), cluster.view.topics["u"]]
+    heard = []
+    for unclean in (False, True):
+        look = look_after(
+            cluster.view, topics, brokers((2,)), lambda topic, u=unclean: u, lambda *what: heard.append(what)
+        )
+        list(look)
+    assert [(topic, partition.leader_id) for topic, partition in heard] == [("t", 2)]
 
 
 def test_what_a_broker_hands_over() -> None:
