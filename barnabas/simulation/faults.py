@@ -18,6 +18,7 @@ from barnabas.broker.cluster.writes import Deposed
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.registry.tree_operations import Delete
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.simulation.machine import PORT
 from barnabas.simulation.registry import HOST
 from barnabas.simulation.views import replicas_of
 
@@ -332,6 +333,21 @@ class Faults:
         self._note(machine, f"has {len(stuck)} of {len(sockets)} connections stuck for {fault.seconds:.2f} s")
         for sock in stuck:
             sock.stuck_until = self._world.now + fault.seconds
+
+    def _late_answer(self, machine: Machine, fault: Fault) -> None:
+        """A leader has just changed its ISR. It hears of that when it has been deposed and elected again."""
+        world = self._world
+        node = world.registry.tree.find(fault.whom)
+        controller = world.machines.get(self._controller_id())
+        leader = world.machines.get(json.loads(node.data)["leader"]) if node is not None else None
+        if controller is None or leader is None or leader is machine:
+            return
+        self._note(leader, f"hears no answers of {controller.name} for {fault.seconds:.2f} s")
+        for sock in world.fabric.of_host(controller.host):
+            if sock.remote_host == leader.host and sock.local[1] == PORT:
+                sock.stuck_until = world.now + fault.seconds
+        world.later(fault.seconds * 0.2, lambda: self._lead(fault.whom, machine.broker_id))
+        world.later(fault.seconds * 0.5, lambda: self._lead(fault.whom, leader.broker_id))
 
     # --- the registry ---
 

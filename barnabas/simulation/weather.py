@@ -498,7 +498,13 @@ _AFTERTHOUGHTS: Final = _Trouble(
 
 def afterthoughts(chance: random.Random, plan: Plan) -> Plan:
     """Followers fall out of sync and come back, leaders take turns, and what was answered to them comes late."""
-    return _among_three(chance, plan, _AFTERTHOUGHTS, chance.choice(((_FAST, 400), ((0.005, 0.05), 500))))
+    plan = _among_three(chance, plan, _AFTERTHOUGHTS, chance.choice(((_FAST, 400), ((0.005, 0.05), 500))))
+    late = []
+    at = _FIRST
+    while at < plan.seconds - _QUIET_AT_THE_END:
+        late.append(Fault(round(at, 3), "late answer", 1, round(chance.uniform(1.5, 4.0), 3), 1, "left"))
+        at += chance.uniform(1.0, 4.0)
+    return replace(plan, faults=tuple(sorted((*plan.faults, *late), key=lambda fault: fault.at)))
 
 
 _SHORTAGES: Final = _Trouble(
