@@ -59,7 +59,8 @@ class Member(threading.Thread):
             got = []
             for topic in answer.responses:
                 for partition in topic.partitions:
-                    assert not partition.error_code and not partition.acknowledge_error_code
+                    assert not partition.error_code
+                    assert not partition.acknowledge_error_code
                     got += [(each.first_offset, each.last_offset, [1]) for each in partition.acquired_records]
         self._wire.close()
 
