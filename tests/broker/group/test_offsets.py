@@ -8,7 +8,7 @@ from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.broker.group.harness import GROUP, Coordinator
+from tests.broker.group.harness import GROUP, Coordinator, topic_id
 
 DAY_MS = 86_400_000
 
@@ -164,7 +164,7 @@ def test_an_older_client_may_say_itself_how_long_its_offsets_are_kept(coordinato
 def test_offsets_of_a_deleted_topic_go_with_it(coordinator):
     commit(coordinator, {("t", 0): 5, ("u", 0): 6})
     commit(coordinator, {("t", 0): 7}, group_id="other")
-    coordinator.carry_out(CoordinatorResult(coordinator.shard.forget_topics({"t": bytes(16)})))
+    coordinator.carry_out(CoordinatorResult(coordinator.shard.forget_topics({"t": topic_id("t")})))
     assert offsets(coordinator) == {("u", 0): 6}
     assert offsets(coordinator, "other") == {}
     assert offsets(coordinator.reloaded(), "other") == {}
