@@ -114,13 +114,13 @@ class SharePartition:
         data = reading.PartitionData(partition=self.key.partition, leader_epoch=self.leader_epoch)
         topic = reading.ReadStateData(topic_id=self.key.topic_id, partitions=[data])
         request = reading.ReadShareGroupStateRequest(group_id=self.key.group_id, topics=[topic])
-        response = await self._state.read(request)
-        result = response.results[0].partitions[0]
-        if result.error_code:
-            self.end(_told(ErrorCode(result.error_code)))
-            return
-        start_offset: int | None = result.start_offset
         try:
+            response = await self._state.read(request)
+            result = response.results[0].partitions[0]
+            if result.error_code:
+                self.end(_told(ErrorCode(result.error_code)))
+                return
+            start_offset: int | None = result.start_offset
             if start_offset == _NO_START:
                 start_offset = await self._first_offset()
             if start_offset is None:
@@ -281,7 +281,12 @@ class SharePartition:
         try:
             while self._writes:
                 writes, self._writes = self._writes, []
-                self._written(writes, await self._write_some(writes))
+                try:
+                    error = await self._write_some(writes)
+                except Exception:  # nobody foresaw it: members still have what they had, and others go on
+                    log.exception("a share partition could not be written", share_partition=self.key)
+                    error = ErrorCode.UNKNOWN_SERVER_ERROR
+                self._written(writes, error)
         finally:
             self._is_writing = False
 
