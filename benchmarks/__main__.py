@@ -10,6 +10,7 @@ BENCHMARKS = {
     "storage": "benchmarks.storage",
     "startup": "benchmarks.startup",
     "groups": "benchmarks.groups",
+    "consumer-groups": "benchmarks.consumer_groups",
     "shares": "benchmarks.shares",
     "observers": "benchmarks.observers",
     "access": "benchmarks.access",
@@ -21,7 +22,18 @@ BENCHMARKS = {
 # Slow benchmarks, which run only when named.
 BY_NAME_ONLY = ["spark"]
 # Benchmarks whose `main` takes `quick`, to do less of everything.
-HAVE_QUICK = ["storage", "groups", "shares", "observers", "access", "broker", "cluster", "growth", "spark"]
+HAVE_QUICK = [
+    "storage",
+    "groups",
+    "consumer-groups",
+    "shares",
+    "observers",
+    "access",
+    "broker",
+    "cluster",
+    "growth",
+    "spark",
+]
 # Benchmarks of many parts, whose `main` takes `only`.
 HAVE_ONLY = ["broker", "cluster"]
 
