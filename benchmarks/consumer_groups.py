@@ -30,7 +30,7 @@ ESTABLISHED: Final = 100
 PARTITIONS: Final = 1000
 BEATING_SECONDS: Final = 20.0
 TOPIC: Final = "t"
-# Short intervals for rebalances, and no delay between assignments; heartbeats are measured at Kafka's own default of 5 s.
+# Short intervals for rebalances, and no delay between assignments. Heartbeats are measured at Kafka's default of 5 s.
 INTERVAL_MS: Final = 200
 SETTINGS: Final = {
     "node.id": "1",

@@ -27,6 +27,7 @@ from barnabas.protocol.messages.read_share_group_state_summary import (
 )
 from barnabas.protocol.schema import ZERO_UUID
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.storage.config import MAX_INT64
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -130,7 +131,9 @@ def _partition(summary: PartitionResult, end: int | ErrorCode | None) -> Describ
     elif not summary.error_code:
         answer.start_offset, answer.leader_epoch = summary.start_offset, summary.leader_epoch
         if end is not None:
-            answer.lag = end - summary.start_offset - summary.delivery_complete_count
+            # Brokers may be told any offsets: the result stays within what the field can hold.
+            lag = end - summary.start_offset - summary.delivery_complete_count
+            answer.lag = max(-MAX_INT64, min(lag, MAX_INT64))
     return answer
 
 

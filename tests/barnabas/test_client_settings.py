@@ -39,7 +39,7 @@ def test_a_context_for_aiokafka(tmp_path):
 
 
 def test_an_unknown_library_is_named():
-    with pytest.raises(BarnabasError, match="there are confluent, kafka-python, aiokafka, java"):
+    with pytest.raises(BarnabasError, match="the known ones are confluent, kafka-python, aiokafka, java"):
         client_settings("sarama", SECURED)
 
 

@@ -276,6 +276,9 @@ def comparable(value: str) -> object:
     found = json.loads(value)
     # Apache Kafka keeps members in the order of their hash codes.
     found["data"].get("members", []).sort(key=lambda member: member["assignment"])
+    # And topics in the order of their ids.
+    for topics in ("initializingTopics", "initializedTopics"):
+        found["data"].get(topics, []).sort(key=lambda topic: topic["topicName"])
     return found
 
 

@@ -1,6 +1,7 @@
 """One of two brokers to which a story of consumer groups is played: members have a name and a connection each."""
 
 import re
+import time
 
 from barnabas.client.requests import groups, share_groups
 from barnabas.client.requests.admin import delete_topics
@@ -180,8 +181,13 @@ class GroupSide(Side):
         self.group = group
 
     def initialized(self, **partitions):
-        """Wait until so many partitions of topics have a state: that happens some time after a heartbeat."""
+        """Wait until so many partitions of topics have a state: that happens some time after a heartbeat.
+
+        Once in a while Apache Kafka fails to create them on a busy machine, and tries again only with a later heartbeat.
+        """
+        deadline = time.monotonic() + 60
         while {t.topic_name: len(t.partitions) for t in self.share_offsets().groups[0].topics} != partitions:
+            assert time.monotonic() < deadline, "the share coordinator did not create states"
             pause()
 
     def settled(self, *epochs):

@@ -129,6 +129,7 @@ def test_running_in_circles(scheduler):
 
 def test_what_dead_processes_begin_at_their_end_is_not_left_to_others(scheduler):
     """Tests may have an event loop of their own, in which nobody would ever await it."""
+    gc.collect()  # what other tests have left
     loop = scheduler.process("a")
 
     async def say_goodbye():

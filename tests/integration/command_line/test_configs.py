@@ -53,7 +53,7 @@ def test_the_list_has_what_was_set_and_where(served, done, from_json, topic):
         (("set", "topic", "missing", "retention.ms=1"), "topic 'missing': "),
         (("describe", "topic", "missing"), "topic 'missing': "),
         (("describe", "broker", "9"), "broker 9: there is no such broker"),
-        (("describe", "broker", "x"), "a broker goes by its id, or 'default'"),
+        (("describe", "broker", "x"), "name a broker by its id, or use 'default'"),
         (("describe", "broker", "0", "no.such.setting"), "broker '0' has no setting 'no.such.setting'"),
         (("set", "broker", "0", "log.dirs=/elsewhere"), "broker '0': "),
     ],

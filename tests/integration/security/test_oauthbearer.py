@@ -112,7 +112,7 @@ def test_three_brokers_with_tokens_for_each_other(tmp_path):
     }
     arguments = ("--listen", "SASL_PLAINTEXT://127.0.0.1:0", "--brokers", "3")
     with BrokerProcess(tmp_path / "data", *arguments, settings=settings) as cluster:
-        wait_until(lambda: "it failed to authenticate by OAUTHBEARER" in cluster.log, "a broker that is not let in")
+        wait_until(lambda: "it failed to authenticate with OAUTHBEARER" in cluster.log, "a broker that is not let in")
         file.write_text(token() + "\n")
         client = confluent(cluster, token())
         client.poll(0)
