@@ -183,7 +183,7 @@ class GroupSide(Side):
     def initialized(self, **partitions):
         """Wait until so many partitions of topics have a state: that happens some time after a heartbeat.
 
-        Once in a while Apache Kafka fails to create them on a busy machine, and tries again only with a later heartbeat.
+        On a busy machine, Apache Kafka sometimes fails to create them, and tries again only with a later heartbeat.
         """
         deadline = time.monotonic() + 60
         while {t.topic_name: len(t.partitions) for t in self.share_offsets().groups[0].topics} != partitions:
