@@ -181,10 +181,7 @@ class GroupSide(Side):
         self.group = group
 
     def initialized(self, **partitions):
-        """Wait until so many partitions of topics have a state: that happens some time after a heartbeat.
-
-        On a busy machine, Apache Kafka sometimes fails to create them, and tries again only with a later heartbeat.
-        """
+        """Wait until so many partitions of topics have a state: that happens some time after a heartbeat."""
         deadline = time.monotonic() + 60
         while {t.topic_name: len(t.partitions) for t in self.share_offsets().groups[0].topics} != partitions:
             assert time.monotonic() < deadline, "the share coordinator did not create states"

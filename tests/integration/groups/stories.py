@@ -20,10 +20,14 @@ class Stories:
 
 
 def play(brokers, tell, level):
-    """Tell a story to both brokers, and compare what they answer."""
+    """Tell a story to both brokers, and compare what they answer.
+
+    Stories of other files, about other kinds of groups, may have the same name and play on the same brokers.
+    """
+    file = tell.__module__.rpartition(".")[2].removeprefix("test_")
 
     def scenario(side):
-        side.begin(f"{tell.__name__}-{level}", level)
+        side.begin(f"{file}-{tell.__name__}-{level}", level)
         yield from tell(side)
 
     brokers.play(scenario)
