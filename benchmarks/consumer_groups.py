@@ -30,13 +30,12 @@ ESTABLISHED: Final = 100
 PARTITIONS: Final = 1000
 BEATING_SECONDS: Final = 20.0
 TOPIC: Final = "t"
-# Short intervals for rebalances, and no delay between assignments. Heartbeats are measured at Kafka's default of 5 s.
+# Short intervals for rebalances. Heartbeats are measured at Kafka's default of 5 s.
 INTERVAL_MS: Final = 200
 SETTINGS: Final = {
     "node.id": "1",
     "group.consumer.min.heartbeat.interval.ms": str(INTERVAL_MS),
     "group.consumer.heartbeat.interval.ms": str(INTERVAL_MS),
-    "group.consumer.assignment.interval.ms": "0",
 }
 
 
