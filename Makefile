@@ -17,14 +17,14 @@ $(READY): pyproject.toml constraints.txt
 	@echo "installing Barnabas with Spark, test clients and tools into $(VENV): about 1.5 GB, some minutes the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
-	@$(BIN)/python -m compileall -q barnabas
+	@$(BIN)/python -m compileall -q barnabas broker pipeline protocol storage
 	@touch $(BROKER) $@
 
 # The broker itself needs five small packages: nobody should have to download Spark to try it.
 $(BROKER): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
-	@$(BIN)/python -m compileall -q barnabas
+	@$(BIN)/python -m compileall -q barnabas broker pipeline protocol storage
 	@touch $@
 
 install: $(READY)  ## create the virtual environment and install everything into it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -62,6 +63,14 @@ def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["serve"]:
         prefer_installed()
         leave_out_rich()
+        gc.disable()  # what is imported now stays; `serve` enables it when it is ready
+    try:
+        return _run_command(parser, arguments)
+    finally:
+        gc.enable()
+
+
+def _run_command(parser: Parser, arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.version:
         print("barnabas", VERSION)

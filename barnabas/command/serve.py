@@ -249,6 +249,7 @@ async def _serve(
         # it runs, the loop waits, so it examines what a long request has allocated a little at a time.
         gc.freeze()
         gc.set_threshold(20_000, 5, 1000)
+        gc.enable()
         log.info(f"barnabas {VERSION} started", data=_data_directory(configs[0]))
         addresses = [_listening(broker) for broker in cluster.brokers]
         print(f"barnabas ready on {','.join(addresses)}", flush=True)
