@@ -133,7 +133,7 @@ def new_file(scale: Scale) -> Measured:
 
 WORKS: Final = [Work("librdkafka 1 KiB", librdkafka_1024, PARTITIONS), Work("end to end", latency)]
 FAULTS: Final = [
-    Fault("catch up", catch_up, PARTITIONS, lambda scale: 1, new_file),
+    Fault("catch up", catch_up, PARTITIONS, lambda scale: scale.failovers + 1, new_file),
     Fault("leader dies", leader_dies, PARTITIONS, lambda scale: scale.failovers),
     Fault("controller dies", controller_dies, MANY_PARTITIONS, lambda scale: max(1, scale.failovers // 2)),
 ]
