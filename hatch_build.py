@@ -16,12 +16,15 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# The modules that serve Produce, Fetch and transactions. Left out: modules that tests patch or inherit from, the codecs
-# (generated at run time), and named tuples with a memoryview (mypyc cannot compile them).
+# The modules that serve Produce, Fetch, transactions and assignments. Left out: modules that tests patch or inherit
+# from, the codecs (generated at run time), and named tuples with a memoryview (mypyc cannot compile them).
 HOT_PATH = [
     "broker/coordinator/key_hash.py",
     "broker/coordinator/loading.py",
     "broker/coordinator/runtime.py",
+    "broker/group/assignors/hash_order.py",
+    "broker/group/assignors/uniform_homogeneous.py",
+    "broker/group/consumer/target.py",
     "broker/handlers/fetch.py",
     "broker/handlers/fetching.py",
     "broker/handlers/large_fetch.py",

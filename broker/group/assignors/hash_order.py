@@ -14,10 +14,13 @@ A slot with nine keys or more may become a tree, whose order is another one. Ran
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection
-from typing import Generic, TypeVar, cast
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Generic, TypeVar, cast
 
 Key = TypeVar("Key")
+
+_MOST_KEPT: Final = 10_000
+_LONGEST_KEPT: Final = 100  # characters; an id may have 32,767
 
 
 def in_hash_order(keys: Collection[Key], hash_of: Callable[[Key], int], capacity: int = 16) -> list[Key]:
@@ -25,15 +28,18 @@ def in_hash_order(keys: Collection[Key], hash_of: Callable[[Key], int], capacity
 
     `capacity`, a power of two, is what the table began with.
     """
+    if len(keys) < 2:
+        return list(keys)
     while len(keys) * 4 > capacity * 3:  # the load factor, 0.75
         capacity *= 2
     mask = capacity - 1
+    slots = [(code ^ code >> 16) & mask for code in map(hash_of, keys)]
+    return _by_slot(list(keys), slots)
 
-    def slot(key: Key) -> int:
-        code = hash_of(key)
-        return (code ^ code >> 16) & mask
 
-    return sorted(keys, key=slot)  # stable: keys that share a slot keep their order
+def _by_slot(keys: Sequence[Key], slots: Sequence[int]) -> list[Key]:
+    """Keys that share a slot keep their order."""
+    return [keys[index] for index in sorted(range(len(keys)), key=slots.__getitem__)]
 
 
 def timeline_order(member_ids: Collection[str]) -> list[str]:
@@ -42,26 +48,37 @@ def timeline_order(member_ids: Collection[str]) -> list[str]:
     The table doubles when an entry is put into it that would not fit if it were new, and an update puts, too: hence the
     capacity for one more than there are. (It never shrinks; a group that was larger may have another order in Kafka.)
     """
-    slots = 2
-    while (len(member_ids) + 1) * 3 > slots * 4:
-        slots *= 2
-    shift = 65 - slots.bit_length()
-
-    def slot(member_id: str) -> int:
-        code = string_hash(member_id)
-        signed = code - (1 << 32) if code >> 31 else code
-        return (signed * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> shift
+    capacity = 2
+    while (len(member_ids) + 1) * 3 > capacity * 4:
+        capacity *= 2
+    shift = 65 - capacity.bit_length()
 
     newest_first = list(member_ids)[::-1]
-    return sorted(newest_first, key=slot)
+    slots = [_spread(code) >> shift for code in map(string_hash, newest_first)]
+    return _by_slot(newest_first, slots)
 
 
-def string_hash(text: str) -> int:
-    """String.hashCode, as an unsigned number."""
-    code = 0
-    for unit in text.encode() if text.isascii() else utf16_units(text):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    return code
+def _spread(code: int) -> int:
+    signed = code - (1 << 32) if code >> 31 else code
+    return signed * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+
+
+class _StringHashes(dict[str, int]):
+    """Strings and their hashes. A group's members are hashed again and again, so those of short strings are kept."""
+
+    def __missing__(self, text: str) -> int:
+        code = 0
+        for unit in text.encode() if text.isascii() else utf16_units(text):
+            code = (31 * code + unit) & 0xFFFFFFFF
+        if len(text) <= _LONGEST_KEPT:
+            if len(self) >= _MOST_KEPT:
+                self.clear()
+            self[text] = code
+        return code
+
+
+string_hash: Final = _StringHashes().__getitem__
+"""String.hashCode, as an unsigned number."""
 
 
 def utf16_units(text: str) -> tuple[int, ...]:

@@ -24,15 +24,15 @@ def assign(spec: GroupSpec, topics: Mapping[bytes, TopicPartitions]) -> Assignme
     subscribers = _subscribers(spec, member_ids)
     if not topics.keys() >= subscribers.keys():
         raise PartitionAssignorError("Member is subscribed to a non-existent topic")
-    assignment: Assignment = {member_id: {} for member_id in member_ids}
+    assignment: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in member_ids}
     for topic_id in sorted(subscribers):
         count = topics[topic_id].count
         share, extras = divmod(count, len(subscribers[topic_id]))
         end = 0
         for position, member_id in enumerate(subscribers[topic_id][:count]):  # the others get nothing
             start, end = end, end + share + (position < extras)
-            assignment[member_id][topic_id] = tuple(range(start, end))
-    return assignment
+            assignment[member_id][topic_id] = frozenset(range(start, end))
+    return {**assignment}
 
 
 def _subscribers(spec: GroupSpec, member_ids: list[str]) -> Mapping[bytes, list[str]]:

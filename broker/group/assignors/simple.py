@@ -53,7 +53,7 @@ def assign(
             members = [i for i, each in enumerate(member_ids) if topic_id in spec.members[each].topic_ids]
             _assign_topic(owned, topic_id, indexes, members)
     return {
-        member_id: {topic_id: tuple(sorted(indexes)) for topic_id, indexes in assigned.items()}
+        member_id: {topic_id: frozenset(indexes) for topic_id, indexes in assigned.items()}
         for member_id, assigned in zip(member_ids, owned, strict=True)
     }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from barnabas.broker.controller.uuids import uuid_to_string
 
-Assignment = dict[str, dict[bytes, tuple[int, ...]]]
-"""For each member, its partitions of each topic, ascending. Every member of the group has an entry.
+Assignment = dict[str, Mapping[bytes, frozenset[int]]]
+"""For each member, its partitions of each topic. Every member of the group has an entry; one that keeps what it owns
+has the very same.
 
 Hand a member's dict back as `owned` with its order unchanged: see `hash_order`.
 """
@@ -24,8 +26,7 @@ class SubscriptionType(Enum):
     HETEROGENEOUS = "heterogeneous"
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(NamedTuple):
     topic_ids: frozenset[bytes]  # what it subscribes to, as far as it exists
     instance_id: str | None  # of a static member
     rack_id: str | None  # Kafka 4.3 hands racks to its assignors, and none of them looks

@@ -70,7 +70,7 @@ class _Builder:
 
     def assignment(self) -> Assignment:
         return {
-            member_id: {topic_id: tuple(sorted(partitions)) for topic_id, partitions in target.items()}
+            member_id: {topic_id: frozenset(partitions) for topic_id, partitions in target.items()}
             for member_id, target in zip(self._member_ids, self._targets, strict=True)
         }
 

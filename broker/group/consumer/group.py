@@ -152,12 +152,17 @@ class ConsumerGroup:
         resolved = self.regexes.get(member.regex) if member.regex else None
         return member.topics if resolved is None else member.topics | resolved.topics
 
+    def topics_of_all(self, members: Iterable[ConsumerMember]) -> set[str]:
+        """Members mostly read the same, so sets of names are compared before names."""
+        read = set(map(self.topics_of, members)) if self.regexes else {member.topics for member in members}
+        return set[str]().union(*read)
+
     def subscribed_topics(self) -> set[str]:
         return {*self._topic_counts, *(topic for regex in self.regexes.values() for topic in regex.topics)}
 
     def preferred_assignor(self, members: Iterable[ConsumerMember], default: str) -> str:
         """The one that most members want, among those who want one."""
-        counts = Counter(member.assignor for member in members if member.assignor)
+        counts = Counter([member.assignor for member in members if member.assignor])
         return counts.most_common(1)[0][0] if counts else default
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:

@@ -161,10 +161,12 @@ class ConsumerMembership:
         bump = names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
         members = group.members
         if updated is not group.members.get(updated.member_id):
-            members = {each: old for each, old in members.items() if each != replaced}
+            members = {**members}
+            if replaced is not None:
+                del members[replaced]
             members[updated.member_id] = updated
         if bump or group.topics_changed:
-            found = metadata_hash(_topics_of(group, members.values()), self._topics)
+            found = metadata_hash(group.topics_of_all(members.values()), self._topics)
             if bump or found != group.metadata_hash:
                 epoch += 1
                 records.append(epoch_record(group.group_id, epoch, found))
@@ -394,7 +396,7 @@ class ConsumerMembership:
         for regex in dict.fromkeys(member.regex for member in gone):
             if regex and regex not in still_wanted:
                 records.append(regex_tombstone(group_id, regex))
-        found = metadata_hash(_topics_of(group, left), self._topics)
+        found = metadata_hash(group.topics_of_all(left), self._topics)
         records.append(epoch_record(group_id, group.epoch + 1, found))
         self.stories.gone(self._now_ms(), group, gone, {each.member_id: each for each in left}, reason)
         return CoordinatorResult(records, key=group_id)
@@ -483,10 +485,6 @@ def _why(member: ConsumerMember, updated: ConsumerMember, bump: bool) -> str:
     who = updated.member_id
     is_new = not member.topics and not member.regex
     return f"a member joined: {who}" if is_new else f"a member reads other topics now: {who}"
-
-
-def _topics_of(group: ConsumerGroup, members: Collection[ConsumerMember]) -> set[str]:
-    return {name for member in members for name in group.topics_of(member)}
 
 
 # Keys of timers beside those of sessions, (group, member). Clients choose the ids of members: no id can be such a key.

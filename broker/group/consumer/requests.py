@@ -29,6 +29,18 @@ def updated_member(
     """The member with what its heartbeat says; what it leaves out is as it was."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout = request.rebalance_timeout_ms
+    if (
+        names is None
+        and regex is None
+        and timeout == -1
+        and request.instance_id is None
+        and request.rack_id is None
+        and request.server_assignor is None
+        and member.classic is None
+        and member.client_id == client.client_id
+        and member.client_host == client.host
+    ):
+        return member  # nearly all heartbeats leave out everything
     updated = replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.assignors import ASSIGNORS
@@ -22,39 +22,37 @@ def assign(
     topics: Topics,
     default_assignor: str,
     now_ms: int,
-) -> tuple[dict[str, Target], list[CoordinatorRecord]]:
+) -> tuple[Mapping[str, Target], list[CoordinatorRecord]]:
     """The target of each of these members (the group's, with a change that is not replayed yet) in a new epoch."""
-    names = sorted({name for member in members.values() for name in group.topics_of(member)})
-    ids: dict[frozenset[str], frozenset[bytes]] = {}  # members mostly read the same
-
-    def spec_of(member: ConsumerMember) -> MemberSpec:
-        read = group.topics_of(member)
-        if read not in ids:
-            ids[read] = ids_of(read, topics)
-        return MemberSpec(ids[read], member.instance_id, member.rack_id, group.target_of(member))
-
+    names = sorted(group.topics_of_all(members.values()))
     # Who comes first matters to the assignors, and this is Kafka's order.
     order = [*(each for each in timeline_order(list(group.members)) if each in members)]
     order += [each for each in members if each not in group.members]
-    spec = GroupSpec({each: spec_of(members[each]) for each in order}, subscription_type(members.values(), group))
+    spec = GroupSpec(_specs(group, [members[each] for each in order], topics), subscription_type(members.values()))
     assignor = group.preferred_assignor(members.values(), default_assignor)
     assigned = ASSIGNORS[assignor](spec, partitions_of(names, topics))
-    target: dict[str, Target] = {
-        member_id: {topic_id: frozenset(indexes) for topic_id, indexes in assigned.get(member_id, {}).items()}
-        for member_id in members
-    }
     records = [
         target_record(group.group_id, member_id, given)
-        for member_id, given in target.items()
-        if group.target.get(member_id) != given
+        for member_id, given in assigned.items()
+        if (had := group.target.get(member_id)) is not given and had != given
     ]
-    return target, [*records, target_epoch_record(group.group_id, epoch, now_ms)]
+    return assigned, [*records, target_epoch_record(group.group_id, epoch, now_ms)]
 
 
-def subscription_type(members: Collection[ConsumerMember], group: ConsumerGroup) -> SubscriptionType:
+def _specs(group: ConsumerGroup, members: Sequence[ConsumerMember], topics: Topics) -> dict[str, MemberSpec]:
+    """What the assignor is told of these members: there may be thousands, who mostly read the same."""
+    read = list(map(group.topics_of, members)) if group.regexes else [member.topics for member in members]
+    ids = {names: ids_of(names, topics) for names in set(read)}
+    return {
+        member.member_id: MemberSpec(ids[names], member.instance_id, member.rack_id, group.target_of(member))
+        for member, names in zip(members, read, strict=True)
+    }
+
+
+def subscription_type(members: Collection[ConsumerMember]) -> SubscriptionType:
     """Whether all members read the same: the same names and no pattern, or the same pattern and no names."""
     first = next(iter(members))
-    same = all(member.topics == first.topics and member.regex == first.regex for member in members)
+    same = len({member.topics for member in members}) == 1 and len({member.regex for member in members}) == 1
     if same and not (first.regex and first.topics):
         return SubscriptionType.HOMOGENEOUS
     return SubscriptionType.HETEROGENEOUS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from barnabas.broker.group.assignors import ASSIGNORS, simple
@@ -46,7 +46,7 @@ def group(**members: MemberSpec) -> GroupSpec:
 def written(assignment: Assignment) -> dict[str, dict[int, tuple[int, ...]]]:
     """An assignment with the topics' numbers."""
     return {
-        member_id: {int.from_bytes(id): partitions for id, partitions in by_topic.items()}
+        member_id: {int.from_bytes(id): tuple(sorted(partitions)) for id, partitions in by_topic.items()}
         for member_id, by_topic in assignment.items()
     }
 
@@ -125,8 +125,7 @@ class RandomGroup:
 
     def adopt(self, assignment: Assignment) -> None:
         for member_id, by_topic in assignment.items():
-            owned = {id: frozenset(partitions) for id, partitions in by_topic.items()}
-            self._members[member_id] = replace(self._members[member_id], owned=owned)
+            self._members[member_id] = self._members[member_id]._replace(owned=by_topic)
 
     def change(self) -> None:
         for _ in range(self._random.choice((0, 1, 1, 1, 2, 5))):
@@ -164,7 +163,7 @@ class RandomGroup:
         self._wanted = self._some_topics()
         everybody = list(self._members)
         for member_id in everybody if self._kind is SubscriptionType.HOMOGENEOUS else [self._random.choice(everybody)]:
-            self._members[member_id] = replace(self._members[member_id], topic_ids=self._wanted)
+            self._members[member_id] = self._members[member_id]._replace(topic_ids=self._wanted)
 
     def _grow(self) -> None:
         for id in self._random.sample(sorted(self.topics), min(1, len(self.topics))):
@@ -177,7 +176,7 @@ class RandomGroup:
             del self.topics[gone]
             self._wanted = _without(gone, self._wanted)
             for member_id, each in self._members.items():
-                self._members[member_id] = replace(each, topic_ids=_without(gone, each.topic_ids))
+                self._members[member_id] = each._replace(topic_ids=_without(gone, each.topic_ids))
 
     def _new_id(self) -> str:
         letters = "".join(self._random.choices("0123456789abcdef", k=22))

@@ -19,6 +19,14 @@ def test_the_hash_of_a_string(text: str, code: int) -> None:
     assert string_hash(text) == code % 2**32
 
 
+def test_a_long_string_is_hashed_each_time_and_not_kept() -> None:
+    kept = string_hash.__self__  # type: ignore[attr-defined]
+    assert string_hash("m" * 100) == string_hash("m" * 100)
+    assert string_hash("m" * 101) == string_hash("m" * 101)
+    assert "m" * 100 in kept
+    assert "m" * 101 not in kept
+
+
 def test_the_hash_of_a_topic_id() -> None:
     assert topic_id_hash(bytes.fromhex("00000001000000100000010000001000")) == 0x1111
 

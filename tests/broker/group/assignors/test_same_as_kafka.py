@@ -67,7 +67,7 @@ def in_kafkas_words(result: Assignment | PartitionAssignorError, spec: GroupSpec
     assert result.keys() == spec.members.keys()
     return {
         "members": {
-            member_id: {uuid_to_string(id): list(partitions) for id, partitions in by_topic.items()}
+            member_id: {uuid_to_string(id): sorted(partitions) for id, partitions in by_topic.items()}
             for member_id, by_topic in result.items()
         },
         "askedForRacks": False,

@@ -136,6 +136,21 @@ def test_a_homogeneous_group_that_has_not_changed_stays_as_it_is(random: Random)
     assert assign(made_up.spec(), made_up.topics) == result
 
 
+@given(RANDOM)
+@settings(max_examples=examples(50), deadline=None)
+def test_who_keeps_everything_in_a_homogeneous_group_has_the_very_same(random: Random) -> None:
+    """So that a thousand members need not be compared when one more joins."""
+    made_up = RandomGroup(random, SubscriptionType.HOMOGENEOUS)
+    made_up.adopt(assign(made_up.spec(), made_up.topics))
+    made_up.change()
+    spec = made_up.spec()
+    result = assign(spec, made_up.topics)
+    if any(each.topic_ids for each in spec.members.values()):
+        for member_id, by_topic in result.items():
+            owned = spec.members[member_id].owned
+            assert by_topic is owned or by_topic != owned
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_in_a_heterogeneous_group_no_partition_has_a_better_place(seed: int) -> None:
     made_up = RandomGroup(Random(seed), SubscriptionType.HETEROGENEOUS)
