@@ -31,6 +31,7 @@ TOGETHER = {
     # An Apache Kafka, and in most of them a Barnabas beside it:
     "transactions": ("tests/integration/transactions/",),
     "groups": ("tests/integration/groups/",),
+    "access": ("tests/integration/access/",),
     "share groups": (
         "tests/integration/share/test_any_story.py",
         "tests/integration/share/test_fetching.py",

@@ -1,4 +1,4 @@
-"""CreateAcls, DescribeAcls and DeleteAcls. tests/integration/test_same_access_as_kafka.py has all that they refuse."""
+"""CreateAcls, DescribeAcls and DeleteAcls. tests/integration/access/ has all that they refuse."""
 
 import pytest
 
