@@ -7,8 +7,12 @@ file `leader-epoch-checkpoint` saves reading the log for them.
 import os
 from bisect import bisect_right
 
+import structlog
+
 from barnabas.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, EpochEntry, format_epochs
 from barnabas.storage.filesystem import FileSystem
+
+logger = structlog.get_logger()
 
 NO_EPOCH = -1
 NO_OFFSET = -1
@@ -59,7 +63,7 @@ class LeaderEpochs:
         """The log now ends before `end_offset`."""
         kept = [entry for entry in self.entries if entry.start_offset < end_offset]
         if len(kept) != len(self.entries):
-            self.replace(kept)
+            self._forget_others(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch of that offset counts from there."""
@@ -67,7 +71,22 @@ class LeaderEpochs:
         if after:
             kept = [EpochEntry(self.entries[after - 1].epoch, start_offset), *self.entries[after:]]
             if kept != self.entries:
-                self.replace(kept)
+                self._forget_others(kept)
+
+    def clear(self) -> None:
+        """The log is empty now."""
+        self._forget_others([])
+
+    def _forget_others(self, kept: list[EpochEntry]) -> None:
+        """The records are gone, so these entries must go, too, even if a full disk does not take the file.
+
+        Then the next change writes it. Whoever opens the log before that leaves out entries outside of it.
+        """
+        self.entries = kept
+        try:
+            self.replace(kept)
+        except OSError as error:
+            logger.warning("leader epochs could not be written", path=self.path, error=str(error))
 
     def replace(self, entries: list[EpochEntry]) -> None:
         # Not synced: after a crash of the machine, recovery scans the log and restores the epochs.

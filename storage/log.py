@@ -466,10 +466,18 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> PendingDeletion:
         """Drop all records; the log continues at `offset`."""
         self._forget_position()
-        # Delete them before creating the new one, which may have the name of one of them.
-        paths = self._remove(list(self.segments))
-        self.segments.add(Segment.create(self.folder, offset, self._open_files, now_ms))
-        self.leader_epochs.replace([])
+        # A log has a segment at any time: what may fail on a full disk comes first. A segment of this name is emptied,
+        # which takes no space.
+        start = next((segment for segment in self.segments if segment.base_offset == offset), None)
+        if start is None:
+            start = Segment.create(self.folder, offset, self._open_files, now_ms)
+            self.segments.add(start)
+        else:
+            start.truncate_to(offset)
+            start.created_ms = now_ms
+            self._file_system.fsync(start.handle.fd)
+        paths = self._remove([segment for segment in self.segments if segment is not start])
+        self.leader_epochs.clear()
         self._snapshots.delete_up_to(offset)
         self._file_system.fsync_directory(self.folder)
         self._end_at(offset)

@@ -60,5 +60,4 @@ class Segments:
         index = self._segments.index(segment)
         del self._segments[index]
         del self._base_offsets[index]
-        if self._segments:
-            self.active = self._segments[-1]
+        self.active = self._segments[-1]

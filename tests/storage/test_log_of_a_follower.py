@@ -183,6 +183,37 @@ def test_starting_over_at_an_offset(tmp_path: Path) -> None:
     assert values_of(read_all(log)) == [b"a"]
 
 
+def three_segments_on(disk: FaultyFileSystem, tmp_path: Path) -> Log:
+    log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=100), file_system=disk)
+    for number in range(3):
+        append(log, batch(b"%d" % number))
+    return log
+
+
+def test_starting_over_at_an_offset_on_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+    disk = FaultyFileSystem()
+    log = three_segments_on(disk, tmp_path)
+    disk.open_error = NO_SPACE
+    with pytest.raises(OSError, match="No space"):
+        log.truncate_fully_and_start_at(7, NOW)
+    assert values_of(read_all(log)) == [b"0", b"1", b"2"]
+    disk.open_error = None
+    log.truncate_fully_and_start_at(7, NOW).run()
+    assert append(log, batch(b"a")) == [7]
+    assert values_of(read_all(log)) == [b"a"]
+
+
+def test_truncation_to_the_start_takes_no_space(tmp_path: Path) -> None:
+    disk = FaultyFileSystem()
+    log = three_segments_on(disk, tmp_path)
+    disk.open_error = disk.write_error = NO_SPACE
+    log.truncate_to(0, NOW).run()
+    assert (log.log_start_offset, log.end_offset, len(log.segments)) == (0, 0, 1)
+    disk.open_error = disk.write_error = None
+    assert append(log, batch(b"a")) == [0]
+    assert values_of(read_all(log)) == [b"a"]
+
+
 def test_truncation_below_the_first_segment(tmp_path: Path) -> None:
     log = small_segments(tmp_path, 3)
     log.delete_segments([log.segments.first], NOW).run()
