@@ -67,7 +67,9 @@ class FetchedPartition:
     def has_news(self, answer: PartitionData) -> bool:
         """Whether there is news for the client, which is recorded as sent from now on."""
         news = self.differs(answer)
-        self.high_watermark = -1 if answer.error_code else answer.high_watermark
+        # A client does not take the high watermark from an error, nor a follower from where it has to truncate its log.
+        is_taken = not answer.error_code and answer.diverging_epoch is None
+        self.high_watermark = answer.high_watermark if is_taken else -1
         self.log_start_offset = answer.log_start_offset
         return news
 

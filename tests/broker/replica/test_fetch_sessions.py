@@ -6,7 +6,14 @@ import pytest
 
 from barnabas.broker.replica.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+from barnabas.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 
 VERSION = 12
 
@@ -75,6 +82,16 @@ def test_an_error_and_its_end_are_both_reported():
     assert told(ask(cache, fetch(session_id=1, epoch=1), {0: partition_data(0, error_code=1)})) == [0]
     assert told(ask(cache, fetch(session_id=1, epoch=2))) == [0]
     assert told(ask(cache, fetch(session_id=1, epoch=3))) == []
+
+
+def test_a_follower_that_had_to_truncate_its_log_is_told_the_high_watermark_after_that():
+    cache = sessions()
+    ask(cache, fetch(0))
+    diverging = partition_data(0)
+    diverging.diverging_epoch = EpochEndOffset(epoch=1, end_offset=3)
+    assert told(ask(cache, fetch(session_id=1, epoch=1), {0: diverging})) == [0]
+    assert told(ask(cache, fetch(session_id=1, epoch=2), {0: partition_data(0)})) == [0]
+    assert told(ask(cache, fetch(session_id=1, epoch=3), {0: partition_data(0)})) == []
 
 
 def test_partitions_join_move_and_leave():
