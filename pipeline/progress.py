@@ -38,7 +38,7 @@ class QueryState:
     late: int = 0  # rows that came after their window was over
     lag: dict[str, int] = field(default_factory=dict)  # by topic, as of the last batch
     busy_ms: int = 0
-    ended: bool = False
+    ended: bool = False  # by itself; not one that was stopped
 
 
 class Board:
@@ -82,11 +82,6 @@ class Board:
                 state.lag.update(lag_by_topic(source.latestOffset, source.endOffset))
         self._changed(state)
 
-    def ended(self, name: str) -> None:
-        if name in self.states:
-            self.states[name].ended = True
-        self.something_ended.set()
-
 
 class Progress(Protocol):
     """The used part of Spark's StreamingQueryProgress."""
@@ -125,10 +120,9 @@ def lag_by_topic(latest: str | None, reached: str | None) -> dict[str, int]:
 class Listener(StreamingQueryListener):
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        self._names[str(event.runId)] = event.name or ""
+        pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         self._board.progressed(event.progress)
@@ -137,7 +131,7 @@ class Listener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._board.ended(self._names.get(str(event.runId), ""))
+        self._board.something_ended.set()
 
 
 class Display(Protocol):

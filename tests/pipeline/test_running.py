@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark import SparkContext
 
 from barnabas import Barnabas
-from barnabas.pipeline import running
+from barnabas.pipeline import queries, running
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.file.reading import parse
@@ -105,6 +105,32 @@ checkpoint: checkpoint
     # The schema that was inferred stays, whatever the topic's first records are later.
     identity = json.loads((tmp_path / "checkpoint" / "pipeline.json").read_text())
     assert "inner" in identity["schemas"]["inferred"]
+
+
+@pytest.mark.spark
+def test_a_batch_that_ends_while_the_pipeline_is_stopped_is_counted(broker, spark, tmp_path, monkeypatch):
+    begun, stopping = threading.Event(), threading.Event()
+    show_batch, stop = queries.show_batch, running._stop
+
+    def held(*arguments):
+        begun.set()
+        assert stopping.wait(60)
+        return show_batch(*arguments)
+
+    def stopped(*arguments):
+        stopping.set()
+        stop(*arguments)
+
+    monkeypatch.setattr(queries, "show_batch", held)
+    monkeypatch.setattr(running, "_wait", lambda *arguments: begun.wait(60))  # the time is up in the first batch
+    monkeypatch.setattr(running, "_stop", stopped)
+    topics = Topics(broker.bootstrap)
+    topics.create(lines=1)
+    topics.fill("lines", ["a", "b", "c"])
+    text = "name: stopped\nsources: {lines: {topic: lines}}\nsinks: {screen: {from: lines, console: true}}\n"
+    bootstrap = [("bootstrap", broker.bootstrap), ("checkpoint", "checkpoint")]
+    (screen,) = run(parse(text, "test.yaml", tmp_path, bootstrap), seconds=60, spark=spark).states.values()
+    assert (screen.rows_in, screen.rows_out, screen.batches, screen.ended) == (3, 3, 1, False)
 
 
 @pytest.mark.spark
