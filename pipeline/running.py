@@ -72,7 +72,7 @@ def run(
     """
     console = console or Console()
     begun = time.monotonic()
-    board = Board(lambda state: display.changed(state), lambda source, count: display.bad(source, count))
+    board = Board(lambda state: display.changed(state), lambda words: display.bad(words))
     display: Display
     display = PlainDisplay(console) if plain else LiveDisplay(console, f"pipeline {pipeline.name}", board, once=once)
     with _announced(pipeline, board, once) as told, Waiting(console, plain) as waiting:

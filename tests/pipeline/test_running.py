@@ -180,6 +180,37 @@ def test_a_schema_that_does_not_fit_stops_the_pipeline_or_not(broker, go, tmp_pa
 
 
 @pytest.mark.spark
+def test_skipped_records_are_counted_whatever_the_sink(broker, go, capsys):
+    topics = Topics(broker.bootstrap)
+    topics.create(numbers=2, twice=1, often=1, out=1, names=1)
+    topics.fill("numbers", [{"partition": n % 2, "value": value} for n, value in enumerate(["1", "x", "2", "y", "3"])])
+    topics.fill("names", [("1", "one"), ("2", "")])
+    outcome = go("""\
+name: skipping
+sources:
+  numbers: {topic: numbers, value: csv, schema: n INT NOT NULL}
+  names: {topic: names, value: csv, schema: name STRING NOT NULL, table: true}
+transforms:
+  doubled: SELECT n FROM numbers UNION ALL SELECT -n FROM numbers
+  named: SELECT numbers.n, name FROM numbers JOIN names ON names._key = n
+sinks:
+  out: {from: numbers, topic: out, way: per-task}
+  twice: {from: doubled, topic: twice}
+  often: {from: numbers, topic: often, delivery: at-least-once}
+  joined: {from: named, topic: named, partitions: 1}
+  files: {from: numbers, parquet: files}
+  screen: {from: numbers, console: true}
+bad_records: skip
+checkpoint: checkpoint
+""")
+    assert list(outcome.states) == ["out", "twice", "often", "joined", "files", "screen"]
+    assert all(state.bad_of == {"numbers": 2} for state in outcome.states.values())
+    said = capsys.readouterr().out
+    assert "BAD RECORDS: 2 records of numbers could not be read (skipped by out)" in said
+    assert "  out: 5 rows read, 3 written, 2 bad, 1 batch" in said
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("change", "said"),
     [
