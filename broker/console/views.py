@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.config import TopicConfig
 from barnabas.broker.console.activity import Activity
 from barnabas.broker.console.errors import ConsoleError, NotFound
+from barnabas.broker.console.lags import LagHistory
 from barnabas.broker.console.messages import timestamp_at
 from barnabas.broker.console.paging import PAGE, Json, Query, page_of, paged, pages
 from barnabas.broker.console.stories import told_of
@@ -48,9 +49,12 @@ _CHANGES: Final = (
 
 
 class Views:
-    def __init__(self, cluster: LocalCluster, metrics: Metrics, *, writes: bool, controls: bool) -> None:
+    def __init__(
+        self, cluster: LocalCluster, metrics: Metrics, lags: LagHistory, *, writes: bool, controls: bool
+    ) -> None:
         self._cluster = cluster
         self._metrics = metrics
+        self._lags = lags
         self._writes = writes
         self._controls = controls
         self._started_ms = cluster.clock.now_ms()
@@ -61,6 +65,7 @@ class Views:
             "topic": self.topic,
             "groups": self.groups,
             "group": self.group,
+            "lag": self.lag,
             "connections": activity.connections,
             "transactions": activity.transactions,
             "transaction": activity.transaction,
@@ -263,6 +268,13 @@ class Views:
                     "members": len(group.identities()),
                 }
         raise NotFound(f"there is no group {name!r}")
+
+    def lag(self, access: Access, query: Query) -> Json:
+        """How far a group was behind in the last minutes."""
+        name = query.get("name", "")
+        if not access.group(_DESCRIBE, name):
+            raise NotFound(f"there is no group {name!r}")
+        return self._lags.of(name, lambda topic: access.topic(_DESCRIBE, topic))
 
     def _topic_names(self) -> dict[bytes, str]:
         return {image.topic_id: name for name, image in self._teller().cluster.topics.items()}
