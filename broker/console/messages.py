@@ -34,6 +34,8 @@ _MOST_READ: Final = 32 * 1024 * 1024
 MOST_SHOWN: Final = 200
 _TAIL_AT_ONCE: Final = 100
 _SECONDS_BETWEEN_TAILS: Final = 0.5
+# Where more comes than is shown, nobody can read it as it passes anyway.
+_SECONDS_BETWEEN_FULL_TAILS: Final = 1.0
 
 
 class Messages:
@@ -148,27 +150,24 @@ class Messages:
         found = self.partitions(topic, partition)
         share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
         ends = {each.index: each.log.high_watermark for each in found}
-        news = _News(found)
-        try:
-            while True:
-                await news.wait()
-                skipped = 0
-                shown: list[Json] = []
-                for each in found:
-                    end = each.log.high_watermark
-                    start = ends[each.index]
-                    if not _can_look_at_all(text, start, end):
-                        skipped += end - share - start
-                        start = end - share
-                    if start < end:
-                        records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
-                        shown += records
-                shown.sort(key=lambda each: (each["timestamp"], each["offset"]))
-                if shown or skipped:
-                    yield {"records": shown[-_TAIL_AT_ONCE:], "skipped": skipped + max(len(shown) - _TAIL_AT_ONCE, 0)}
-                await asyncio.sleep(_SECONDS_BETWEEN_TAILS)
-        finally:
-            news.leave()
+        while True:
+            await _news(found, ends)
+            skipped = 0
+            shown: list[Json] = []
+            for each in found:
+                end = each.log.high_watermark
+                start = ends[each.index]
+                if not _can_look_at_all(text, start, end):
+                    skipped += end - share - start
+                    start = end - share
+                if start < end:
+                    records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
+                    shown += records
+            shown.sort(key=lambda each: (each["timestamp"], each["offset"]))
+            skipped += max(len(shown) - _TAIL_AT_ONCE, 0)
+            if shown or skipped:
+                yield {"records": shown[-_TAIL_AT_ONCE:], "skipped": skipped}
+            await asyncio.sleep(_SECONDS_BETWEEN_FULL_TAILS if skipped else _SECONDS_BETWEEN_TAILS)
 
 
 def _can_look_at_all(text: str, start: int, end: int) -> bool:
@@ -176,25 +175,28 @@ def _can_look_at_all(text: str, start: int, end: int) -> bool:
     return end - start <= (_MOST_LOOKED_AT if text else _TAIL_AT_ONCE)
 
 
-class _News:
-    """Waits at partitions for what is committed, as a Fetch does."""
-
-    def __init__(self, partitions: Sequence[Partition]) -> None:
-        self._partitions = partitions
-        self._heard = asyncio.Event()
+async def _news(partitions: Sequence[Partition], ends: dict[int, int]) -> None:
+    """Wait until something is committed beyond these ends."""
+    if any(each.log.high_watermark > ends[each.index] for each in partitions):
+        return
+    waiter = _Waiter()
+    for partition in partitions:
+        partition.waiters[waiter] = None
+    try:
+        await waiter.heard.wait()
+    finally:
         for partition in partitions:
-            partition.waiters[self] = None
+            partition.waiters.pop(waiter, None)
+
+
+class _Waiter:
+    """Waits at partitions as a Fetch does, which costs appends something, and therefore never longer than needed."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
 
     def on_news(self, size: int) -> None:
-        self._heard.set()
-
-    async def wait(self) -> None:
-        await self._heard.wait()
-        self._heard.clear()
-
-    def leave(self) -> None:
-        for partition in self._partitions:
-            partition.waiters.pop(self, None)
+        self.heard.set()
 
 
 async def _backwards(log: Log, index: int, end: int, query: Query, limit: int) -> tuple[list[Json], int, int]:
