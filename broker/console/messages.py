@@ -23,6 +23,7 @@ from barnabas.storage.segment import FileSlice
 from barnabas.storage.time_lookup import search_by_timestamp
 
 if TYPE_CHECKING:
+    from barnabas.broker.controller.images import PartitionImage
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
     from barnabas.storage.log import Log
@@ -45,16 +46,28 @@ class Messages:
     def partitions(self, topic: str, wanted: str | None) -> list[Partition]:
         """The partitions of a topic that can be read here: all of them, or the one that is wanted."""
         brokers = list(self._cluster.brokers)
+        here = [leader_of(brokers, topic, told.partition_index) for told in self._told(topic, wanted)]
+        return [partition for partition in here if partition is not None]
+
+    def elsewhere(self, topic: str, wanted: str | None) -> list[Json]:
+        """Those of which this process has no copy, and who leads them."""
+        brokers = list(self._cluster.brokers)
+        return [
+            {"partition": told.partition_index, "leader": told.leader_id}
+            for told in self._told(topic, wanted)
+            if leader_of(brokers, topic, told.partition_index) is None
+        ]
+
+    def _told(self, topic: str, wanted: str | None) -> Sequence[PartitionImage]:
+        brokers = list(self._cluster.brokers)
         image = next((found for broker in brokers if (found := broker.cluster.topic(topic)) is not None), None)
         if image is None:
             raise NotFound(f"there is no topic {topic!r}")
-        indexes: Sequence[int] = range(len(image.partitions))
-        if wanted not in (None, "", "all"):
-            if not str(wanted).isdigit() or int(str(wanted)) not in indexes:
-                raise NotFound(f"{topic!r} has no partition {wanted!r}")
-            indexes = [int(str(wanted))]
-        led = [leader_of(brokers, topic, index) for index in indexes]
-        return [partition for partition in led if partition is not None]
+        if wanted in (None, "", "all"):
+            return image.partitions
+        if not str(wanted).isdigit() or int(str(wanted)) not in range(len(image.partitions)):
+            raise NotFound(f"{topic!r} has no partition {wanted!r}")
+        return [image.partitions[int(str(wanted))]]
 
     # --- newest first ---
 
@@ -82,6 +95,7 @@ class Messages:
             "records": shown,
             "looked_at": looked_at,
             "cursor": json.dumps(reached) if more else None,
+            "elsewhere": self.elsewhere(topic, partition),
         }
 
     # --- oldest first, from somewhere on ---
@@ -119,7 +133,12 @@ class Messages:
             index = record["partition"]
             reached[index] = min(reached[index], record["offset"])
         more = any(reached[index] < end for index, end in ends.items())
-        return {"records": shown, "looked_at": looked_at, "cursor": json.dumps(reached) if more else None}
+        return {
+            "records": shown,
+            "looked_at": looked_at,
+            "cursor": json.dumps(reached) if more else None,
+            "elsewhere": self.elsewhere(topic, partition),
+        }
 
     async def one(self, topic: str, partition: str, offset: int) -> Json:
         """A single record, with much more of its value."""
@@ -150,6 +169,9 @@ class Messages:
         found = self.partitions(topic, partition)
         share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
         ends = {each.index: each.log.high_watermark for each in found}
+        elsewhere = self.elsewhere(topic, partition)
+        if elsewhere:
+            yield {"records": [], "skipped": 0, "elsewhere": elsewhere}
         while True:
             await _news(found, ends)
             skipped = 0

@@ -20,6 +20,7 @@ from barnabas.broker.console.stories import told_of
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.replica.traffic import TopicTraffic
 from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.addresses import host_and_port
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.broker.testing.nodes import describe
 from barnabas.broker.testing.state import group_state, partition_state, set_aside
@@ -28,7 +29,7 @@ from barnabas.version import VERSION
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.controller.images import TopicImage
+    from barnabas.broker.controller.images import PartitionImage, TopicImage
     from barnabas.broker.group.kind import AnyGroup
     from barnabas.broker.group.shard import GroupShard
     from barnabas.broker.local_cluster import LocalCluster
@@ -98,6 +99,11 @@ class Views:
             "controls": self._controls and access.cluster(AclOperation.ALTER),
             "sees_cluster": sees_all,
             "brokers": [describe(cluster, node) for node in cluster.nodes.values()],
+            "other_brokers": [
+                {"id": each.broker_id, "address": host_and_port(each.endpoints[0].host, each.endpoints[0].port)}
+                for each in list(teller.cluster.brokers.values())[:PAGE]
+                if each.broker_id not in cluster.nodes and each.endpoints
+            ],
             "topics": sum(not image.is_internal for image in images),
             "partitions": sum(len(image.partitions) for image in images if not image.is_internal),
             "without_leader": sum(each.leader_id < 0 for image in images for each in image.partitions),
@@ -148,6 +154,7 @@ class Views:
             "partitions": len(image.partitions),
             "replicas": max((len(told.replica_nodes) for told in image.partitions), default=0),
             "under_replicated": sum(len(told.isr_nodes) < len(told.replica_nodes) for told in image.partitions),
+            "elsewhere": len(image.partitions) - len(logs),
             "messages": sum(log.high_watermark - log.log_start_offset for log in logs),
             "size": sum(log.size for log in logs),
             "traffic": _counts(traffic),
@@ -165,7 +172,7 @@ class Views:
         for told in image.partitions[first : first + PAGE]:
             found = leader_of(brokers, name, told.partition_index)
             if found is None:
-                partitions.append({"partition": told.partition_index, "leader": told.leader_id, "elsewhere": True})
+                partitions.append(_elsewhere(told))
             else:
                 partitions.append(partition_state(told, found))
         return {
@@ -231,10 +238,12 @@ class Views:
             for each, committed in shard.offsets.of_group(group.group_id).items()
             if access.topic(_DESCRIBE, each[0])
         }
-        lag = 0
+        lag = elsewhere = 0
         for (topic, index), committed in offsets.items():
             partition = leader_of(brokers, topic, index)
-            if partition is not None:
+            if partition is None:
+                elsewhere += 1
+            else:
                 lag += max(partition.log.high_watermark - committed.offset, 0)
         return {
             "name": group.group_id,
@@ -245,6 +254,7 @@ class Views:
             "topics": sorted({topic for topic, _ in offsets})[:PAGE],
             "partitions": len(offsets),
             "lag": lag,
+            "elsewhere": elsewhere,
         }
 
     def group(self, access: Access, query: Query) -> Json:
@@ -295,6 +305,18 @@ class Views:
             for row in offsets
             if (found := leader_of(brokers, row["topic"], row["partition"])) is not None
         }
+
+
+def _elsewhere(told: PartitionImage) -> Json:
+    """A partition of which this process has no copy: what the controller says."""
+    return {
+        "partition": told.partition_index,
+        "leader": told.leader_id,
+        "replicas": list(told.replica_nodes),
+        "isr": list(told.isr_nodes),
+        "leader_epoch": told.leader_epoch,
+        "elsewhere": True,
+    }
 
 
 def _traffic_of(broker: Broker, images: Iterable[TopicImage]) -> TopicTraffic:

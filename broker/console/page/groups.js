@@ -19,13 +19,14 @@ export function groupColumns() {
   return [
     ["Group", (row) => h("a", { href: link("groups", row.name), key: `group ${row.name}`, "data-row": "" }, row.name)],
     ["State", stateOf],
-    ["Lag", (row) => h("span", { class: row.lag ? "strong" : "muted" }, count(row.lag)), "number"],
+    ["Lag", (row) => h("span", { class: row.lag ? "strong" : "muted" }, row.elsewhere ? `at least ${count(row.lag)}` : count(row.lag)), "number"],
     ["Members", (row) => count(row.members), "number"],
     ["Topics", (row) => row.topics.map((topic, index) => [index ? ", " : "", h("a", { href: link("topics", topic) }, topic)])],
   ];
 }
 
 export function noGroups(context) {
+  if (context.about?.other_brokers.length) return h("p", { class: "muted" }, "This broker coordinates no groups.");
   return emptyState("No groups yet", "A consumer with a group.id makes one. Or try it from a terminal:",
     context.command("consume greetings -g castle --from-beginning"));
 }
@@ -86,7 +87,7 @@ export function group(root, context) {
           h("div", { class: "label" }, "Lag"),
           h("div", { class: "figure" }, count(last.lag)),
           spark([...before.messages, last.lag], { width: 420, height: 60, slots, label: since }),
-          h("div", { class: "muted" }, "messages behind", before.times.length > 1 ? `; since ${clockTime(before.times[0]).slice(0, 8)}` : "")),
+          h("div", { class: "muted" }, "messages behind", last.elsewhere ? `, without ${plural(last.elsewhere, "partition")} that other processes have` : "", before.times.length > 1 ? `; since ${clockTime(before.times[0]).slice(0, 8)}` : "")),
         h("div", { class: "tile" },
           h("div", { class: "label" }, "Lag in time"),
           h("div", { class: "figure" }, late === null ? "–" : span(late)),
