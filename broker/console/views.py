@@ -29,7 +29,7 @@ from barnabas.version import VERSION
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.controller.images import PartitionImage, TopicImage
+    from barnabas.broker.controller.images import BrokerImage, PartitionImage, TopicImage
     from barnabas.broker.group.kind import AnyGroup
     from barnabas.broker.group.shard import GroupShard
     from barnabas.broker.local_cluster import LocalCluster
@@ -100,9 +100,9 @@ class Views:
             "sees_cluster": sees_all,
             "brokers": [describe(cluster, node) for node in cluster.nodes.values()],
             "other_brokers": [
-                {"id": each.broker_id, "address": host_and_port(each.endpoints[0].host, each.endpoints[0].port)}
+                {"id": each.broker_id, "address": _address(each, teller.server.listeners[0].name)}
                 for each in list(teller.cluster.brokers.values())[:PAGE]
-                if each.broker_id not in cluster.nodes and each.endpoints
+                if each.broker_id not in cluster.nodes
             ],
             "topics": sum(not image.is_internal for image in images),
             "partitions": sum(len(image.partitions) for image in images if not image.is_internal),
@@ -305,6 +305,12 @@ class Views:
             for row in offsets
             if (found := leader_of(brokers, row["topic"], row["partition"])) is not None
         }
+
+
+def _address(broker: BrokerImage, listener: str) -> str | None:
+    """Where clients of this listener reach a broker of another process."""
+    found = next((each for each in broker.endpoints if each.name == listener), None)
+    return None if found is None else host_and_port(found.host, found.port)
 
 
 def _elsewhere(told: PartitionImage) -> Json:

@@ -111,9 +111,11 @@ function showElsewhere() {
   elsewhere.hidden = !others.length || (me.sign_in && me.user === null);
   if (elsewhere.hidden) return;
   const here = `broker ${listed(about.brokers.map((broker) => broker.id))}`;
-  const there = `${others.length === 1 ? "Broker" : "Brokers"} ${listed(others.map((broker) => `${broker.id} (${broker.address})`))}`;
-  elsewhere.textContent = `This is the console of ${here}. ${there} ${others.length === 1 ? "is another process" : "are other processes"}: ` +
-    "their clients, the groups and transactions that they coordinate, and messages without a copy here are shown by their own consoles.";
+  const one = others.length === 1;
+  const there = listed(others.map((broker) => broker.address ? `${broker.id} (${broker.address})` : `${broker.id}`));
+  elsewhere.textContent = `This is the console of ${here}. ${one ? "Broker" : "Brokers"} ${there} ${one ? "is another process" : "are other processes"}: ` +
+    `${one ? "its" : "their"} clients, the groups and transactions that ${one ? "it coordinates" : "they coordinate"}, and messages without a copy here ` +
+    `are shown by ${one ? "a console of its own" : "consoles of their own"}.`;
 }
 
 // Where the broker has users: the console acts as the one who signs in.

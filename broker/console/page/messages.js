@@ -94,7 +94,7 @@ export function messages(root, context) {
     says.textContent = search.value
       ? `${plural(shown.length, "message")} found among ${count(lookedAt)}.`
       : plural(shown.length, "message", "messages");
-    if (found.elsewhere.length) says.textContent += ` ${elsewhereWords(found.elsewhere)}`;
+    if (found.elsewhere.length) says.textContent = `${says.textContent.replace(/\.?$/, ".")} ${elsewhereWords(found.elsewhere)}`;
     else if (!shown.length) fill(list, nothing());
     if (found.cursor) {
       fill(further, h("button", { type: "button", onclick: () => more(found.cursor, number, lookedAt) },

@@ -112,6 +112,7 @@ export function topic(root, context) {
     const changed = last.configs.filter((entry) => entry.source !== "DEFAULT_CONFIG");
     fill(body,
       h("p", { class: "facts" },
+        last.elsewhere ? `Of ${plural(last.partitions - last.elsewhere, "partition")} with a copy here: ` : "",
         `${plural(last.messages, "message")}, ${bytes(last.size)}, ${rate(perSecondIn)} in per second. `,
         h("span", { class: "muted" }, `id ${last.id}`)),
       last.group_list.length
