@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http.client import HTTPException
 from typing import Any, Final
@@ -76,6 +76,15 @@ def _is_here(host: str) -> bool:
         return False
 
 
+def bad_records(states: Iterable[QueryState]) -> int:
+    """Every query that reads a source counts the same bad records of it."""
+    most: dict[str, int] = {}
+    for state in states:
+        for source, count in state.bad_of.items():
+            most[source] = max(most.get(source, 0), count)
+    return sum(most.values())
+
+
 class Announcement:
     """What is told of one run."""
 
@@ -99,7 +108,7 @@ class Announcement:
             "words": self.words,
             "began_ms": self._began_ms,
             "topics": [*sources, *(sink.topic for sink in pipeline.sinks if isinstance(sink, TopicSink))],
-            "bad": sum(state.bad for state in states),
+            "bad": bad_records(states),
             "plan": "\n".join(f"{state.name}: {state.how}" for state in states),
             "queries": [
                 {

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from barnabas.pipeline.frames.modules import file_of
 from barnabas.pipeline.kafka_settings import problem_with
 from barnabas.pipeline.model import (
     BadRecordsAction,
@@ -32,6 +31,7 @@ from barnabas.pipeline.model import (
     Transform,
     Way,
 )
+from barnabas.pipeline.module_files import file_of
 from barnabas.pipeline.schema import SchemaError, parse_schema
 from barnabas.pipeline.sql import problem_of, references, view_name
 

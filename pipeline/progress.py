@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -21,6 +21,8 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from barnabas.pipeline.frames.decoding import SKIPPED
+
 DEAD_LETTERS: Final = "dead-letters-"
 """The names of queries that write bad records begin with this; then comes the source."""
 
@@ -34,37 +36,47 @@ class QueryState:
     rows_in: int = 0
     rows_out: int = 0
     rows_per_second: float = 0.0
-    bad: int = 0  # records that could not be read, and went to the topic of dead letters
+    bad_of: dict[str, int] = field(default_factory=dict)  # records that could not be read, by source
     late: int = 0  # rows that came after their window was over
     lag: dict[str, int] = field(default_factory=dict)  # by topic, as of the last batch
     busy_ms: int = 0
-    ended: bool = False
+    ended: bool = False  # by itself; not one that was stopped
+
+    @property
+    def bad(self) -> int:
+        return sum(self.bad_of.values())
+
+    def found_bad(self, source: str, count: int) -> None:
+        self.bad_of[source] = self.bad_of.get(source, 0) + count
 
 
 class Board:
     """The state of every query, reported by Spark's listener and by our sinks from their own threads."""
 
     def __init__(
-        self, changed: Callable[[QueryState], None] | None = None, bad: Callable[[str, int], None] | None = None
+        self, changed: Callable[[QueryState], None] | None = None, bad: Callable[[str], None] | None = None
     ) -> None:
-        """`bad` hears of the source, and of how many of its records could not be read."""
+        """`bad` is told in words that records could not be read."""
         self.states: dict[str, QueryState] = {}
         self.something_ended = threading.Event()
         self._changed = changed or (lambda state: None)
-        self._bad = bad or (lambda source, count: None)
+        self._bad = bad or (lambda words: None)
         self._lock = threading.Lock()
 
     def add(self, name: str, how: str) -> None:
         self.states[name] = QueryState(name, how)
 
     def wrote(self, name: str, rows: int) -> None:
-        is_bad = name.startswith(DEAD_LETTERS)
         with self._lock:
-            if name in self.states:
-                self.states[name].rows_out += rows
-                self.states[name].bad += rows if is_bad else 0
-        if is_bad and rows:
-            self._bad(name.removeprefix(DEAD_LETTERS), rows)
+            state = self.states.get(name)
+            if state is None:
+                return
+            state.rows_out += rows
+            if not is_of_dead_letters(state) or not rows:
+                return
+            source = name.removeprefix(DEAD_LETTERS)
+            state.found_bad(source, rows)
+        self._bad(complaint(source, rows))
 
     def progressed(self, progress: Progress) -> None:
         with self._lock:
@@ -80,12 +92,12 @@ class Board:
             state.late += sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
             for source in progress.sources:
                 state.lag.update(lag_by_topic(source.latestOffset, source.endOffset))
+            skipped = skipped_by_source(progress.observedMetrics)
+            for source, count in skipped.items():
+                state.found_bad(source, count)
+        for source, count in skipped.items():
+            self._bad(f"{complaint(source, count)} (skipped by {state.name})")
         self._changed(state)
-
-    def ended(self, name: str) -> None:
-        if name in self.states:
-            self.states[name].ended = True
-        self.something_ended.set()
 
 
 class Progress(Protocol):
@@ -107,6 +119,8 @@ class Progress(Protocol):
     def sink(self) -> Any: ...
     @property
     def stateOperators(self) -> Any: ...
+    @property
+    def observedMetrics(self) -> Any: ...
 
 
 def lag_by_topic(latest: str | None, reached: str | None) -> dict[str, int]:
@@ -122,13 +136,22 @@ def lag_by_topic(latest: str | None, reached: str | None) -> dict[str, int]:
         return {}
 
 
+def skipped_by_source(observed: Mapping[str, Any]) -> dict[str, int]:
+    """Of what a batch has observed, the records that it could not read and left out."""
+    counts = {name.removeprefix(SKIPPED): row.records for name, row in observed.items() if name.startswith(SKIPPED)}
+    return {source: count for source, count in counts.items() if count}
+
+
+def is_of_dead_letters(state: QueryState) -> bool:
+    return state.name.startswith(DEAD_LETTERS)
+
+
 class Listener(StreamingQueryListener):
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        self._names[str(event.runId)] = event.name or ""
+        pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         self._board.progressed(event.progress)
@@ -137,14 +160,14 @@ class Listener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._board.ended(self._names.get(str(event.runId), ""))
+        self._board.something_ended.set()
 
 
 class Display(Protocol):
     def __enter__(self) -> Display: ...
     def __exit__(self, *exc: object) -> None: ...
     def changed(self, state: QueryState) -> None: ...
-    def bad(self, source: str, count: int) -> None: ...
+    def bad(self, words: str) -> None: ...
 
 
 class Waiting:
@@ -185,7 +208,7 @@ def summary(states: dict[str, QueryState], seconds: float) -> list[str]:
     lines = [f"after {seconds:.0f} s:"]
     for state in states.values():
         parts = [f"{state.rows_in:,} rows read"]
-        parts += [f"{state.rows_out:,} written"] if state.rows_out and not state.bad else []
+        parts += [f"{state.rows_out:,} written"] if state.rows_out and not is_of_dead_letters(state) else []
         parts += [f"{state.bad:,} bad"] if state.bad else []
         parts += [f"{state.late:,} too late"] if state.late else []
         behind = sum(state.lag.values())
@@ -213,16 +236,17 @@ class PlainDisplay:
             return
         self._last[state.name] = state.rows_in
         lag = ", ".join(f"{topic} {behind}" for topic, behind in state.lag.items())
+        bad = f"{state.bad} bad, " if state.bad else ""
         late = f"{state.late} too late, " if state.late else ""
         self._console.print(
-            f"{state.name}: batch {state.batch}, {state.rows_in} rows read, {state.rows_out} written, {late}"
+            f"{state.name}: batch {state.batch}, {state.rows_in} rows read, {state.rows_out} written, {bad}{late}"
             f"{state.rows_per_second:.0f} rows/s, {state.busy_ms / 1000:.1f} s, lag: {lag or '-'}",
             highlight=False,
             soft_wrap=True,
         )
 
-    def bad(self, source: str, count: int) -> None:
-        self._console.print(complaint(source, count), style="bold red", highlight=False, soft_wrap=True)
+    def bad(self, words: str) -> None:
+        self._console.print(words, style="bold red", highlight=False, soft_wrap=True)
 
 
 class LiveDisplay:
@@ -247,8 +271,8 @@ class LiveDisplay:
     def changed(self, state: QueryState) -> None:
         pass
 
-    def bad(self, source: str, count: int) -> None:
-        self._live.console.print(complaint(source, count), style="bold red", highlight=False)
+    def bad(self, words: str) -> None:
+        self._live.console.print(words, style="bold red", highlight=False)
 
     def _table(self) -> Table:
         seconds = int(time.monotonic() - self._begun)

@@ -72,7 +72,7 @@ def run(
     """
     console = console or Console()
     begun = time.monotonic()
-    board = Board(lambda state: display.changed(state), lambda source, count: display.bad(source, count))
+    board = Board(lambda state: display.changed(state), lambda words: display.bad(words))
     display: Display
     display = PlainDisplay(console) if plain else LiveDisplay(console, f"pipeline {pipeline.name}", board, once=once)
     with _announced(pipeline, board, once) as told, Waiting(console, plain) as waiting:
@@ -213,14 +213,16 @@ def _run(
     told.state, told.words = "running", ""
     try:
         with display:
-            for query in queries:
-                board.add(query.name, query.how)
-                started.append(query.start(ready.checkpoint, pipeline.trigger, once))
-            with _interrupts() as interrupted:
-                _wait(started, board, maker, None if seconds is None else time.monotonic() + seconds, interrupted)
-            _take_final_progress(started, board)
+            try:
+                for query in queries:
+                    board.add(query.name, query.how)
+                    started.append(query.start(ready.checkpoint, pipeline.trigger, once))
+                with _interrupts() as interrupted:
+                    _wait(started, board, maker, None if seconds is None else time.monotonic() + seconds, interrupted)
+            finally:
+                _stop(started, queries)
+                _take_final_progress(started, board)
     finally:
-        _stop(started, queries)
         with suppress(Exception):  # Java may be gone; the exception that is being raised says so
             session.streams.removeListener(listener)
     if interrupted.is_set():
@@ -259,6 +261,7 @@ def _wait(
                 active.append(query)
             else:
                 _raise_failure(query, maker)
+                board.states[query.name or ""].ended = True
         if not active or interrupted.is_set() or (deadline is not None and time.monotonic() >= deadline):
             return
         board.something_ended.wait(0.2)
@@ -276,13 +279,14 @@ def _raise_failure(query: StreamingQuery, maker: Queries) -> None:
 
 
 def _take_final_progress(started: list[StreamingQuery], board: Board) -> None:
-    """Listeners learn about a batch some time after it; what they have not reported yet is read from the queries
-    themselves."""
+    """Count every batch, also the one that was under way when the queries were stopped: a listener learns about a batch
+    some time after it, and what it has not reported yet is read from the queries, after their end."""
     for query in started:
-        state = board.states[query.name or ""]
-        state.ended = not query.isActive
-        for progress in query.recentProgress:
-            board.progressed(progress)
+        try:
+            for progress in query.recentProgress:
+                board.progressed(progress)
+        except Exception:
+            break  # Java is gone; what was counted so far is all there is
 
 
 def _stop(started: list[StreamingQuery], queries: list[Query]) -> None:

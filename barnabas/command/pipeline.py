@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -61,13 +63,9 @@ def _action(
 
 
 def run(options: argparse.Namespace) -> int:
-    try:
+    with _installed():
         from barnabas.pipeline.errors import PipelineError
         from barnabas.pipeline.file import FileError, load
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"pipelines need {error.name}, which is not installed: pip install '.[pipeline]' in a clone of Barnabas"
-        ) from None
     if options.action == "init":
         return _init(options)
     try:
@@ -77,16 +75,16 @@ def run(options: argparse.Namespace) -> int:
             print(f"{options.file}: nothing is wrong")
             return 0
         if options.action == "status":
-            from barnabas.pipeline.status import show_status
-
+            with _installed():
+                from barnabas.pipeline.status import show_status
             return show_status(pipeline, as_json=options.json)
         if options.action == "explain":
-            from barnabas.pipeline.explain import show_plan
-
+            with _installed():
+                from barnabas.pipeline.explain import show_plan
             return show_plan(pipeline, options.master)
-        print(f"pipeline {pipeline.name}: loading Spark's libraries…", flush=True)
-        from barnabas.pipeline.running import run as run_pipeline
-
+        print(f"pipeline {pipeline.name}: starting Spark: loading its libraries…", flush=True)
+        with _installed():
+            from barnabas.pipeline.running import run as run_pipeline
         # Py4J logs a trace for every call that Java does not answer. We say what that means in a sentence.
         logging.basicConfig(handlers=[logging.NullHandler()])
         with terminated_like_interrupted():
@@ -107,6 +105,17 @@ def run(options: argparse.Namespace) -> int:
     except PipelineError as error:
         complain(error)
         return 1
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise UsageError(
+            f"pipelines need {package}, which is not installed: pip install '.[pipeline]' in a clone of Barnabas"
+        ) from None
 
 
 def _client_settings(options: argparse.Namespace) -> dict[str, str]:

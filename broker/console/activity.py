@@ -20,6 +20,7 @@ from barnabas.broker.transaction.metadata import TransactionMetadata
 from barnabas.broker.transaction.shard import TransactionShard
 from barnabas.broker.transaction.states import TransactionState
 from barnabas.protocol.acls import AclOperation
+from barnabas.protocol.error_counts import error_name
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Activity:
                     "api": api.name,
                     "total": api.total,
                     "versions": sorted(api.by_version),
+                    "errors": {error_name(code): count for code, count in api.errors.items()},
                     "median_ms": _quantile(api.times, 0.5),
                     "p99_ms": _quantile(api.times, 0.99),
                 }

@@ -17,6 +17,7 @@ from aiohttp import web
 from barnabas.broker.console.changes import Changes
 from barnabas.broker.console.door import HEADERS
 from barnabas.broker.console.errors import ConsoleError, Forbidden, NotFound
+from barnabas.broker.console.lags import LagHistory
 from barnabas.broker.console.messages import MOST_SHOWN, Messages
 from barnabas.broker.console.paging import Json, Query
 from barnabas.broker.console.people import People, visitor
@@ -48,7 +49,8 @@ class Api:
         self, cluster: LocalCluster, metrics: Metrics, lab: Lab, people: People, *, writes: bool, controls: bool
     ) -> None:
         self._people = people
-        self._views = Views(cluster, metrics, writes=writes, controls=controls)
+        self.lags = LagHistory(cluster)
+        self._views = Views(cluster, metrics, self.lags, writes=writes, controls=controls)
         self._views.table["journal"] = self._journal
         self._views.table["strict"] = self._strict
         self._views.table["pipelines"] = self._pipelines

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from aiohttp import web
 
+from barnabas.broker.background import Background
 from barnabas.broker.console.api import Api, access_now, body_of
 from barnabas.broker.console.control_routes import add_control
 from barnabas.broker.console.door import COOKIE, HEADERS, Door, bearer
@@ -65,6 +66,7 @@ class Console:
         self._api = Api(cluster, metrics, lab, self._people, writes=writes, controls=control is not None)
         self._control = control
         self._runner: web.AppRunner | None = None
+        self._background = Background("the console has stopped to note how far groups are behind")
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen, and return the address; OSError if that fails."""
@@ -87,11 +89,13 @@ class Console:
         except BaseException:
             await runner.cleanup()
             raise
+        self._background.start(self._api.lags.keep())
         address: tuple[str, int] = runner.addresses[0][:2]
         return address
 
     async def stop(self) -> None:
         self._api.stop()
+        await self._background.stop()
         if self._runner is not None:
             await self._runner.cleanup()
 

@@ -23,6 +23,7 @@ from barnabas.storage.segment import FileSlice
 from barnabas.storage.time_lookup import search_by_timestamp
 
 if TYPE_CHECKING:
+    from barnabas.broker.controller.images import PartitionImage
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
     from barnabas.storage.log import Log
@@ -34,6 +35,8 @@ _MOST_READ: Final = 32 * 1024 * 1024
 MOST_SHOWN: Final = 200
 _TAIL_AT_ONCE: Final = 100
 _SECONDS_BETWEEN_TAILS: Final = 0.5
+# Where more comes than is shown, nobody can read it as it passes anyway.
+_SECONDS_BETWEEN_FULL_TAILS: Final = 1.0
 
 
 class Messages:
@@ -43,16 +46,28 @@ class Messages:
     def partitions(self, topic: str, wanted: str | None) -> list[Partition]:
         """The partitions of a topic that can be read here: all of them, or the one that is wanted."""
         brokers = list(self._cluster.brokers)
+        here = [leader_of(brokers, topic, told.partition_index) for told in self._told(topic, wanted)]
+        return [partition for partition in here if partition is not None]
+
+    def elsewhere(self, topic: str, wanted: str | None) -> list[Json]:
+        """Those of which this process has no copy, and who leads them."""
+        brokers = list(self._cluster.brokers)
+        return [
+            {"partition": told.partition_index, "leader": told.leader_id}
+            for told in self._told(topic, wanted)
+            if leader_of(brokers, topic, told.partition_index) is None
+        ]
+
+    def _told(self, topic: str, wanted: str | None) -> Sequence[PartitionImage]:
+        brokers = list(self._cluster.brokers)
         image = next((found for broker in brokers if (found := broker.cluster.topic(topic)) is not None), None)
         if image is None:
             raise NotFound(f"there is no topic {topic!r}")
-        indexes: Sequence[int] = range(len(image.partitions))
-        if wanted not in (None, "", "all"):
-            if not str(wanted).isdigit() or int(str(wanted)) not in indexes:
-                raise NotFound(f"{topic!r} has no partition {wanted!r}")
-            indexes = [int(str(wanted))]
-        led = [leader_of(brokers, topic, index) for index in indexes]
-        return [partition for partition in led if partition is not None]
+        if wanted in (None, "", "all"):
+            return image.partitions
+        if not str(wanted).isdigit() or int(str(wanted)) not in range(len(image.partitions)):
+            raise NotFound(f"{topic!r} has no partition {wanted!r}")
+        return [image.partitions[int(str(wanted))]]
 
     # --- newest first ---
 
@@ -80,6 +95,7 @@ class Messages:
             "records": shown,
             "looked_at": looked_at,
             "cursor": json.dumps(reached) if more else None,
+            "elsewhere": self.elsewhere(topic, partition),
         }
 
     # --- oldest first, from somewhere on ---
@@ -117,7 +133,12 @@ class Messages:
             index = record["partition"]
             reached[index] = min(reached[index], record["offset"])
         more = any(reached[index] < end for index, end in ends.items())
-        return {"records": shown, "looked_at": looked_at, "cursor": json.dumps(reached) if more else None}
+        return {
+            "records": shown,
+            "looked_at": looked_at,
+            "cursor": json.dumps(reached) if more else None,
+            "elsewhere": self.elsewhere(topic, partition),
+        }
 
     async def one(self, topic: str, partition: str, offset: int) -> Json:
         """A single record, with much more of its value."""
@@ -148,27 +169,27 @@ class Messages:
         found = self.partitions(topic, partition)
         share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
         ends = {each.index: each.log.high_watermark for each in found}
-        news = _News(found)
-        try:
-            while True:
-                await news.wait()
-                skipped = 0
-                shown: list[Json] = []
-                for each in found:
-                    end = each.log.high_watermark
-                    start = ends[each.index]
-                    if not _can_look_at_all(text, start, end):
-                        skipped += end - share - start
-                        start = end - share
-                    if start < end:
-                        records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
-                        shown += records
-                shown.sort(key=lambda each: (each["timestamp"], each["offset"]))
-                if shown or skipped:
-                    yield {"records": shown[-_TAIL_AT_ONCE:], "skipped": skipped + max(len(shown) - _TAIL_AT_ONCE, 0)}
-                await asyncio.sleep(_SECONDS_BETWEEN_TAILS)
-        finally:
-            news.leave()
+        elsewhere = self.elsewhere(topic, partition)
+        if elsewhere:
+            yield {"records": [], "skipped": 0, "elsewhere": elsewhere}
+        while True:
+            await _news(found, ends)
+            skipped = 0
+            shown: list[Json] = []
+            for each in found:
+                end = each.log.high_watermark
+                start = ends[each.index]
+                if not _can_look_at_all(text, start, end):
+                    skipped += end - share - start
+                    start = end - share
+                if start < end:
+                    records, _, ends[each.index] = await _forwards(each.log, each.index, start, query, MOST_SHOWN)
+                    shown += records
+            shown.sort(key=lambda each: (each["timestamp"], each["offset"]))
+            skipped += max(len(shown) - _TAIL_AT_ONCE, 0)
+            if shown or skipped:
+                yield {"records": shown[-_TAIL_AT_ONCE:], "skipped": skipped}
+            await asyncio.sleep(_SECONDS_BETWEEN_FULL_TAILS if skipped else _SECONDS_BETWEEN_TAILS)
 
 
 def _can_look_at_all(text: str, start: int, end: int) -> bool:
@@ -176,25 +197,28 @@ def _can_look_at_all(text: str, start: int, end: int) -> bool:
     return end - start <= (_MOST_LOOKED_AT if text else _TAIL_AT_ONCE)
 
 
-class _News:
-    """Waits at partitions for what is committed, as a Fetch does."""
-
-    def __init__(self, partitions: Sequence[Partition]) -> None:
-        self._partitions = partitions
-        self._heard = asyncio.Event()
+async def _news(partitions: Sequence[Partition], ends: dict[int, int]) -> None:
+    """Wait until something is committed beyond these ends."""
+    if any(each.log.high_watermark > ends[each.index] for each in partitions):
+        return
+    waiter = _Waiter()
+    for partition in partitions:
+        partition.waiters[waiter] = None
+    try:
+        await waiter.heard.wait()
+    finally:
         for partition in partitions:
-            partition.waiters[self] = None
+            partition.waiters.pop(waiter, None)
+
+
+class _Waiter:
+    """Waits at partitions as a Fetch does, which costs appends something, and therefore never longer than needed."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
 
     def on_news(self, size: int) -> None:
-        self._heard.set()
-
-    async def wait(self) -> None:
-        await self._heard.wait()
-        self._heard.clear()
-
-    def leave(self) -> None:
-        for partition in self._partitions:
-            partition.waiters.pop(self, None)
+        self.heard.set()
 
 
 async def _backwards(log: Log, index: int, end: int, query: Query, limit: int) -> tuple[list[Json], int, int]:

@@ -22,6 +22,8 @@ LONG: Final = 1024 * 1024
 # A batch that is larger than this when it is decompressed is not looked into.
 _LARGEST_BATCH: Final = 64 * 1024 * 1024
 _MOST_HEADERS: Final = 50
+# Without these characters, text is printable.
+_LAYOUT: Final = {ord(character): None for character in "\t\r\n"}
 
 
 class Query:
@@ -156,8 +158,7 @@ def _text(data: bytes, is_cut: bool) -> str | None:
             text = data[: len(data) - fewer].decode()
         except UnicodeDecodeError:
             continue
-        printable = all(character.isprintable() or character in "\t\r\n" for character in text)
-        return text if printable else None
+        return text if text.isprintable() or text.translate(_LAYOUT).isprintable() else None
     return None
 
 

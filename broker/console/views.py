@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.config import TopicConfig
 from barnabas.broker.console.activity import Activity
 from barnabas.broker.console.errors import ConsoleError, NotFound
+from barnabas.broker.console.lags import LagHistory
 from barnabas.broker.console.messages import timestamp_at
 from barnabas.broker.console.paging import PAGE, Json, Query, page_of, paged, pages
 from barnabas.broker.console.stories import told_of
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.replica.traffic import TopicTraffic
 from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.addresses import host_and_port
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.broker.testing.nodes import describe
 from barnabas.broker.testing.state import group_state, partition_state, set_aside
@@ -27,7 +29,7 @@ from barnabas.version import VERSION
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.controller.images import TopicImage
+    from barnabas.broker.controller.images import BrokerImage, PartitionImage, TopicImage
     from barnabas.broker.group.kind import AnyGroup
     from barnabas.broker.group.shard import GroupShard
     from barnabas.broker.local_cluster import LocalCluster
@@ -48,9 +50,12 @@ _CHANGES: Final = (
 
 
 class Views:
-    def __init__(self, cluster: LocalCluster, metrics: Metrics, *, writes: bool, controls: bool) -> None:
+    def __init__(
+        self, cluster: LocalCluster, metrics: Metrics, lags: LagHistory, *, writes: bool, controls: bool
+    ) -> None:
         self._cluster = cluster
         self._metrics = metrics
+        self._lags = lags
         self._writes = writes
         self._controls = controls
         self._started_ms = cluster.clock.now_ms()
@@ -61,6 +66,7 @@ class Views:
             "topic": self.topic,
             "groups": self.groups,
             "group": self.group,
+            "lag": self.lag,
             "connections": activity.connections,
             "transactions": activity.transactions,
             "transaction": activity.transaction,
@@ -93,6 +99,11 @@ class Views:
             "controls": self._controls and access.cluster(AclOperation.ALTER),
             "sees_cluster": sees_all,
             "brokers": [describe(cluster, node) for node in cluster.nodes.values()],
+            "other_brokers": [
+                {"id": each.broker_id, "address": _address(each, teller.server.listeners[0].name)}
+                for each in list(teller.cluster.brokers.values())[:PAGE]
+                if each.broker_id not in cluster.nodes
+            ],
             "topics": sum(not image.is_internal for image in images),
             "partitions": sum(len(image.partitions) for image in images if not image.is_internal),
             "without_leader": sum(each.leader_id < 0 for image in images for each in image.partitions),
@@ -143,6 +154,7 @@ class Views:
             "partitions": len(image.partitions),
             "replicas": max((len(told.replica_nodes) for told in image.partitions), default=0),
             "under_replicated": sum(len(told.isr_nodes) < len(told.replica_nodes) for told in image.partitions),
+            "elsewhere": len(image.partitions) - len(logs),
             "messages": sum(log.high_watermark - log.log_start_offset for log in logs),
             "size": sum(log.size for log in logs),
             "traffic": _counts(traffic),
@@ -160,7 +172,7 @@ class Views:
         for told in image.partitions[first : first + PAGE]:
             found = leader_of(brokers, name, told.partition_index)
             if found is None:
-                partitions.append({"partition": told.partition_index, "leader": told.leader_id, "elsewhere": True})
+                partitions.append(_elsewhere(told))
             else:
                 partitions.append(partition_state(told, found))
         return {
@@ -226,10 +238,12 @@ class Views:
             for each, committed in shard.offsets.of_group(group.group_id).items()
             if access.topic(_DESCRIBE, each[0])
         }
-        lag = 0
+        lag = elsewhere = 0
         for (topic, index), committed in offsets.items():
             partition = leader_of(brokers, topic, index)
-            if partition is not None:
+            if partition is None:
+                elsewhere += 1
+            else:
                 lag += max(partition.log.high_watermark - committed.offset, 0)
         return {
             "name": group.group_id,
@@ -240,6 +254,7 @@ class Views:
             "topics": sorted({topic for topic, _ in offsets})[:PAGE],
             "partitions": len(offsets),
             "lag": lag,
+            "elsewhere": elsewhere,
         }
 
     def group(self, access: Access, query: Query) -> Json:
@@ -264,6 +279,13 @@ class Views:
                 }
         raise NotFound(f"there is no group {name!r}")
 
+    def lag(self, access: Access, query: Query) -> Json:
+        """How far a group was behind in the last minutes."""
+        name = query.get("name", "")
+        if not access.group(_DESCRIBE, name):
+            raise NotFound(f"there is no group {name!r}")
+        return self._lags.of(name, lambda topic: access.topic(_DESCRIBE, topic))
+
     def _topic_names(self) -> dict[bytes, str]:
         return {image.topic_id: name for name, image in self._teller().cluster.topics.items()}
 
@@ -283,6 +305,24 @@ class Views:
             for row in offsets
             if (found := leader_of(brokers, row["topic"], row["partition"])) is not None
         }
+
+
+def _address(broker: BrokerImage, listener: str) -> str | None:
+    """Where clients of this listener reach a broker of another process."""
+    found = next((each for each in broker.endpoints if each.name == listener), None)
+    return None if found is None else host_and_port(found.host, found.port)
+
+
+def _elsewhere(told: PartitionImage) -> Json:
+    """A partition of which this process has no copy: what the controller says."""
+    return {
+        "partition": told.partition_index,
+        "leader": told.leader_id,
+        "replicas": list(told.replica_nodes),
+        "isr": list(told.isr_nodes),
+        "leader_epoch": told.leader_epoch,
+        "elsewhere": True,
+    }
 
 
 def _traffic_of(broker: Broker, images: Iterable[TopicImage]) -> TopicTraffic:

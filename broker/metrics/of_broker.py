@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.group.classic.states import GroupState
 from barnabas.broker.metrics.families import Families
+from barnabas.protocol.error_counts import error_name
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -68,6 +69,10 @@ def _add_api(found: Families, api: ApiCounts, labels: Mapping[str, object]) -> N
         full = {**labels, "request": api.name, "version": version}
         found.counter("kafka_network_requestmetrics_requests_total", "Requests", count, **full)
         found.gauge("kafka_network_requestmetrics_requestspersec", "Requests, as a count", count, **full)
+    for code, count in api.errors.items():
+        full = {**labels, "request": api.name, "error": error_name(code)}
+        found.counter("kafka_network_requestmetrics_errors_total", "Errors in answers", count, **full)
+        found.gauge("kafka_network_requestmetrics_errorspersec", "Errors in answers, as a count", count, **full)
     times = sorted(api.times)
     for quantile in _QUANTILES if times else ():
         at = times[min(int(quantile * len(times)), len(times) - 1)]

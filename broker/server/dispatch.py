@@ -13,12 +13,12 @@ from barnabas.broker.server.pieces import Pieces, Steps
 from barnabas.broker.server.request import Request
 from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
 from barnabas.protocol.decoder import decoder, decoder_in_pieces, skip_tagged_fields
-from barnabas.protocol.encoder import Splices, encoder, encoder_in_pieces
+from barnabas.protocol.encoder import Encoder, Splices, encoder, encoder_in_pieces
+from barnabas.protocol.error_counts import ErrorCounts, error_counter, error_counter_in_pieces
 from barnabas.protocol.errors import ErrorCode, ProtocolError
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.schema import Message, Versions
 from barnabas.protocol.varint import read_uvarint
-from barnabas.storage.segment import FileSlice
 
 if TYPE_CHECKING:
     from barnabas.broker.server.connection import Connection, Output
@@ -75,6 +75,7 @@ class Api:
     advertised_from: int | None = None
     short_way: ShortWay | None = None
     between_brokers: bool = False
+    errors: ErrorCounts | None = None  # counts those in its answers, where somebody wants to know
 
     @property
     def served(self) -> Versions:
@@ -95,6 +96,7 @@ class Route:
 
     __slots__ = (
         "_encode",
+        "_errors",
         "_flexible_answer",
         "_request_type",
         "_response_type",
@@ -115,7 +117,9 @@ class Route:
         self.flexible = request_header_version(api.key, version) == 2
         self._request_type, self._response_type = request_type(api.key), response_type(api.key)
         self.decode = decoder(self._request_type, version)
-        self._encode = encoder(self._response_type, version)
+        self._errors = api.errors
+        encode = encoder(self._response_type, version)
+        self._encode = encode if api.errors is None else _counting_errors(encode, self._response_type, api.errors)
         self._flexible_answer = response_header_version(api.key, version) == 1
 
     def decode_in_pieces(self, frame: memoryview, pos: int) -> Steps[tuple[Message, int]]:
@@ -130,11 +134,14 @@ class Route:
 
     def size_of_answer(self, message: Message) -> int:
         """How long an answer is, without the header but, as in Kafka, with the length field in front of it."""
-        header = 5 if self._flexible_answer else 4
-        parts = self.encode(0, message)
-        return sum([part.size if isinstance(part, FileSlice) else len(part) for part in parts]) - header
+        out = bytearray(4)
+        splices: Splices = []
+        encoder(self._response_type, self.version)(message, out, splices)
+        return len(out) + sum(splice.size for _, splice in splices)
 
     def encode_in_pieces(self, correlation_id: int, message: Message) -> Steps[Output]:
+        if self._errors is not None:
+            yield from error_counter_in_pieces(self._response_type)(message, self._errors)
         out = bytearray(9) if self._flexible_answer else bytearray(8)
         splices: Splices = []
         for _ in encoder_in_pieces(self._response_type, self.version)(message, out, splices):
@@ -142,6 +149,16 @@ class Route:
                 raise AnswerTooLong
             yield
         return _framed(correlation_id, out, splices)
+
+
+def _counting_errors(encode: Encoder, answer: type[Message], errors: ErrorCounts) -> Encoder:
+    count = error_counter(answer)
+
+    def count_and_encode(message: Any, out: bytearray, splices: Splices) -> None:
+        count(message, errors)
+        encode(message, out, splices)
+
+    return count_and_encode
 
 
 def _framed(correlation_id: int, out: bytearray, splices: Splices) -> Output:

@@ -1,4 +1,5 @@
-"""Counts requests and times some of them, once metrics are wanted. Before that, none of this is on their path.
+"""Counts requests and the errors in their answers, and times some requests, once metrics are wanted. Before that, none
+of this is on their path.
 
 `RequestCounts.attach` puts a counter in front of the handler of every API. Of the requests of an API, every eighth is
 timed, from its handler's call to its answer. Those that take a shortcut (broker.server.dispatch.ShortWay) are timed
@@ -15,6 +16,7 @@ from barnabas.broker.server.dispatch import Api, Dispatcher, Handled, Handler, R
 from barnabas.broker.server.pieces import Steps
 from barnabas.broker.server.request import Request
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.error_counts import ErrorCounts
 from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -27,13 +29,15 @@ _REMEMBERED: Final = 1024
 
 
 class ApiCounts:
-    """The requests of one API: how many in each version, and how long the latest ones took, in seconds."""
+    """The requests of one API: how many in each version, how long the latest ones took, in seconds, and the errors in
+    their answers, by code."""
 
     def __init__(self, key: ApiKey) -> None:
         self.name = key.api_name
         self.total = 0
         self.by_version: dict[int, int] = {}
         self.times: deque[float] = deque(maxlen=_REMEMBERED)
+        self.errors: ErrorCounts = {}
 
     def count(self, version: int) -> None:
         self.total += 1
@@ -63,6 +67,7 @@ class RequestCounts:
             api.advertised_from,
             short_way,
             api.between_brokers,
+            counts.errors,
         )
 
 

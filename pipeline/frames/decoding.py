@@ -19,6 +19,8 @@ from barnabas.pipeline.schema import bytes_of_nulls, parse_schema
 _CORRUPT = "_corrupt"
 # The prefix by which our message is found again inside Spark's own errors.
 STOPPED = "barnabas stopped at a bad record:"
+SKIPPED = "skipped-"
+"""The names of metrics that count skipped records begin with this; then comes the source."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ def good(decoded: Decoded, action: BadRecordsAction, source: Source) -> DataFram
             )
             frame = frame.filter(F.when(bad, F.raise_error(place).cast("boolean")).otherwise(F.lit(True)))
         else:
+            if frame.isStreaming and action is BadRecordsAction.SKIP:  # a table would be counted again in every batch
+                frame = frame.observe(f"{SKIPPED}{source.name}", F.count_if(bad).alias("records"))
             frame = frame.filter(~bad)
     return frame.select(*decoded.columns)
 

@@ -22,19 +22,11 @@ from typing import Final
 
 from pyspark import cloudpickle
 
-# These names always mean the real packages, whatever a folder holds under them.
-_TAKEN: Final = sys.stdlib_module_names | {"barnabas", "broker", "pipeline", "protocol", "storage"}
+from barnabas.pipeline.module_files import TAKEN, file_of
+
 _INSTALLED: Final = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 
 _one_at_a_time = threading.RLock()  # sys.modules belongs to the whole process
-
-
-def file_of(module: str, folder: Path) -> Path | None:
-    """The file of a module beside a pipeline's file, or in packages there."""
-    if module.partition(".")[0] in _TAKEN:
-        return None
-    path = folder.joinpath(*module.split("."))
-    return next((each for each in (path / "__init__.py", path.with_suffix(".py")) if each.is_file()), None)
 
 
 @contextmanager
@@ -112,7 +104,7 @@ class _Finder(MetaPathFinder):
         return spec
 
     def _is_folder(self, name: str) -> bool:
-        return name.partition(".")[0] not in _TAKEN and any(self._place(name).glob("*.py"))
+        return name.partition(".")[0] not in TAKEN and any(self._place(name).glob("*.py"))
 
     def _place(self, name: str) -> Path:
         return self.folder.joinpath(*name.split("."))

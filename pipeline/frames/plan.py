@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 _IN_PLACE: Final = {
     "ArrowEvalPython",
     "BatchEvalPython",
+    "CollectMetrics",
     "EventTimeWatermark",
     "Filter",
     "Generate",

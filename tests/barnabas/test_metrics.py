@@ -15,8 +15,7 @@ pytestmark = pytest.mark.slow  # starts a process
 _ROOT = Path(__file__).parents[2]
 
 # What the panels of well-known dashboards ask for: names of metrics, with the labels that they use. Those of the JVM,
-# Kubernetes, ZooKeeper and KRaft, which this broker does not have, are left out, and so is
-# kafka_network_requestmetrics_errorspersec of Confluent's: errors are not counted by request.
+# Kubernetes, ZooKeeper and KRaft, which this broker does not have, are left out.
 _STRIMZI_KAFKA = {  # strimzi-kafka.json
     "kafka_server_replicamanager_leadercount": set(),
     "kafka_server_replicamanager_partitioncount": set(),
@@ -90,6 +89,7 @@ _CONFLUENT = {  # the cluster and topic dashboards of Confluent's jmx-monitoring
     "kafka_server_brokertopicmetrics_messagesinpersec": {"topic"},
     "kafka_network_requestmetrics_requestspersec": {"request", "version"},
     "kafka_network_requestmetrics_totaltimems": {"request", "quantile"},
+    "kafka_network_requestmetrics_errorspersec": {"request", "error"},
     "kafka_network_socketserver_networkprocessoravgidlepercent": set(),
     "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total": set(),
     "kafka_server_socketservermetrics_connection_count": {"listener"},
@@ -104,8 +104,10 @@ _CONFLUENT = {  # the cluster and topic dashboards of Confluent's jmx-monitoring
 
 @pytest.fixture
 def used(kafka_broker):
-    """A broker with ten records in a topic, of which a group has read four."""
+    """A broker with ten records in a topic, of which a group has read four, and a topic that has refused a record."""
     kafka_broker.reset()
+    kafka_broker.create_topic("small", max_message_bytes=200)
+    send_what_is_too_large(kafka_broker)
     kafka_broker.create_topic("orders", partitions=2)
     with KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers) as producer:
         for _ in range(10):
@@ -125,6 +127,12 @@ def used(kafka_broker):
     return kafka_broker
 
 
+def send_what_is_too_large(broker):
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, retries=0) as producer:
+        with pytest.raises(Exception, match=r"TooLarge|too large"):
+            producer.send("small", b"x" * 1000).get()
+
+
 def test_what_went_in_and_out_and_how_far_a_group_is_behind(used):
     metrics = used.metrics
     assert metrics.value("kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == 10
@@ -141,15 +149,15 @@ def test_what_went_in_and_out_and_how_far_a_group_is_behind(used):
     assert metrics.value("kafka_controller_kafkacontroller_activecontrollercount") == 1
 
 
-def test_a_refused_append_counts_as_failed(used):
-    used.create_topic("small", max_message_bytes=200)
-    with KafkaProducer(bootstrap_servers=used.bootstrap_servers, retries=0) as producer:
-        with pytest.raises(Exception, match=r"TooLarge|too large"):
-            producer.send("small", b"x" * 1000).get()
+def test_a_refused_append_counts_as_failed_and_as_an_error_of_its_request(used):
     metrics = used.metrics
     assert metrics.value("kafka_server_brokertopicmetrics_failedproducerequests_total", topic="small") == 1
     assert metrics.value("kafka_server_brokertopicmetrics_messagesin_total", topic="small") == 0
     assert metrics.value("kafka_server_brokertopicmetrics_bytesin_total", topic="small") == 0
+    errors = {"request": "Produce", "error": "MESSAGE_TOO_LARGE"}
+    before = metrics.value("kafka_network_requestmetrics_errors_total", **errors)  # of all tests with this broker
+    send_what_is_too_large(used)
+    assert used.metrics.value("kafka_network_requestmetrics_errors_total", **errors) == before + 1
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,15 @@ def test_the_last_state_is_told(heard, monkeypatch):
     assert query["sinks"] == [{"topic": "paid"}]
 
 
+def test_bad_records_that_several_queries_skip_are_told_once():
+    states = {
+        "out": QueryState("out", "to the topic paid", bad_of={"orders": 3, "users": 1}),
+        "files": QueryState("files", "to files", bad_of={"orders": 2}),
+    }
+    told = Announcement(PIPELINE, states, once=True)()
+    assert (told["bad"], [query["bad"] for query in told["queries"]]) == (4, [4, 2])
+
+
 def test_a_user_in_the_address(heard):
     requests, address = heard
     Announcer(f"http://alice:s%40cret@{address}", Announcement(PIPELINE, {}, once=False)).close()

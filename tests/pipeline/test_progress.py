@@ -16,7 +16,7 @@ def console(tmp_path):
         yield made
 
 
-def progress(batch, rows, *, reached=0, end=0, late=0, written=-1):
+def progress(batch, rows, *, reached=0, end=0, late=0, written=-1, skipped=None):
     return SimpleNamespace(
         name="out",
         batchId=batch,
@@ -28,6 +28,7 @@ def progress(batch, rows, *, reached=0, end=0, late=0, written=-1):
         ],
         sink=SimpleNamespace(numOutputRows=written),
         stateOperators=[SimpleNamespace(numRowsDroppedByWatermark=late)],
+        observedMetrics={"another": None, "skipped-orders": SimpleNamespace(records=skipped)},
     )
 
 
@@ -61,6 +62,20 @@ def test_bad_records_are_a_loud_line(console):
     board.wrote("dead-letters-orders", 2)
     assert console.shown() == "BAD RECORDS: 2 records of orders could not be read\n"
     assert "2 bad" in summary(board.states, 1)[1]
+
+
+def test_skipped_records_are_a_loud_line_too(console):
+    display = PlainDisplay(console)
+    board = Board(display.changed, display.bad)
+    board.add("out", "to a topic")
+    board.progressed(progress(0, 10, skipped=0))
+    board.wrote("out", 9)
+    board.progressed(progress(1, 10, skipped=1))
+    assert console.shown().splitlines()[1:] == [
+        "BAD RECORDS: 1 record of orders could not be read (skipped by out)",
+        "out: batch 1, 20 rows read, 9 written, 1 bad, 100 rows/s, 1.5 s, lag: orders 0",
+    ]
+    assert summary(board.states, 1)[1] == "  out: 20 rows read, 9 written, 1 bad, 2 batches"
 
 
 def test_a_bar_where_the_end_is_known(console):

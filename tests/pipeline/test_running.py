@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark import SparkContext
 
 from barnabas import Barnabas
-from barnabas.pipeline import running
+from barnabas.pipeline import queries, running
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.file.reading import parse
@@ -108,6 +108,32 @@ checkpoint: checkpoint
 
 
 @pytest.mark.spark
+def test_a_batch_that_ends_while_the_pipeline_is_stopped_is_counted(broker, spark, tmp_path, monkeypatch):
+    begun, stopping = threading.Event(), threading.Event()
+    show_batch, stop = queries.show_batch, running._stop
+
+    def held(*arguments):
+        begun.set()
+        assert stopping.wait(60)
+        return show_batch(*arguments)
+
+    def stopped(*arguments):
+        stopping.set()
+        stop(*arguments)
+
+    monkeypatch.setattr(queries, "show_batch", held)
+    monkeypatch.setattr(running, "_wait", lambda *arguments: begun.wait(60))  # the time is up in the first batch
+    monkeypatch.setattr(running, "_stop", stopped)
+    topics = Topics(broker.bootstrap)
+    topics.create(lines=1)
+    topics.fill("lines", ["a", "b", "c"])
+    text = "name: stopped\nsources: {lines: {topic: lines}}\nsinks: {screen: {from: lines, console: true}}\n"
+    bootstrap = [("bootstrap", broker.bootstrap), ("checkpoint", "checkpoint")]
+    (screen,) = run(parse(text, "test.yaml", tmp_path, bootstrap), seconds=60, spark=spark).states.values()
+    assert (screen.rows_in, screen.rows_out, screen.batches, screen.ended) == (3, 3, 1, False)
+
+
+@pytest.mark.spark
 def test_a_pipeline_made_in_python(broker, spark, tmp_path):
     topics = Topics(broker.bootstrap)
     topics.create(numbers=1)
@@ -151,6 +177,37 @@ def test_a_schema_that_does_not_fit_stops_the_pipeline_or_not(broker, go, tmp_pa
     assert topics.values("out") == []
     go(BAD + "bad_records: skip\n")
     assert [json.loads(each)["n"] for each in topics.values("out")] == [1, 2]
+
+
+@pytest.mark.spark
+def test_skipped_records_are_counted_whatever_the_sink(broker, go, capsys):
+    topics = Topics(broker.bootstrap)
+    topics.create(numbers=2, twice=1, often=1, out=1, names=1)
+    topics.fill("numbers", [{"partition": n % 2, "value": value} for n, value in enumerate(["1", "x", "2", "y", "3"])])
+    topics.fill("names", [("1", "one"), ("2", "")])
+    outcome = go("""\
+name: skipping
+sources:
+  numbers: {topic: numbers, value: csv, schema: n INT NOT NULL}
+  names: {topic: names, value: csv, schema: name STRING NOT NULL, table: true}
+transforms:
+  doubled: SELECT n FROM numbers UNION ALL SELECT -n FROM numbers
+  named: SELECT numbers.n, name FROM numbers JOIN names ON names._key = n
+sinks:
+  out: {from: numbers, topic: out, way: per-task}
+  twice: {from: doubled, topic: twice}
+  often: {from: numbers, topic: often, delivery: at-least-once}
+  joined: {from: named, topic: named, partitions: 1}
+  files: {from: numbers, parquet: files}
+  screen: {from: numbers, console: true}
+bad_records: skip
+checkpoint: checkpoint
+""")
+    assert list(outcome.states) == ["out", "twice", "often", "joined", "files", "screen"]
+    assert all(state.bad_of == {"numbers": 2} for state in outcome.states.values())
+    said = capsys.readouterr().out
+    assert "BAD RECORDS: 2 records of numbers could not be read (skipped by out)" in said
+    assert "  out: 5 rows read, 3 written, 2 bad, 1 batch" in said
 
 
 @pytest.mark.spark

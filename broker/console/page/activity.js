@@ -36,6 +36,7 @@ export function clients(root, context) {
         ["Median", (row) => milliseconds(row.median_ms), "number"],
         ["99 %", (row) => milliseconds(row.p99_ms), "number"],
         ["Versions", (row) => row.versions.join(", ")],
+        ["Errors", (row) => Object.entries(row.errors).map(([error, times]) => [badge(`${count(times)} ${error}`, "bad"), " "])],
       ], last.requests));
   });
 }

@@ -2,7 +2,7 @@
 
 import { h, fill } from "./dom.js";
 import { get, onConnection, post, stopWatching, watch, Rates } from "./live.js";
-import { span, plural, link } from "./words.js";
+import { span, plural, link, listed } from "./words.js";
 import { overview } from "./overview.js";
 import { topics, topic } from "./topics.js";
 import { messages } from "./messages.js";
@@ -27,6 +27,7 @@ const NEEDS = { control: () => about?.controls, brokers: () => about?.brokers.le
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const status = document.getElementById("status");
+const elsewhere = h("p", { class: "elsewhere muted", role: "note", hidden: true });
 const rates = new Rates();
 let leave = null;
 let about = null;
@@ -44,6 +45,7 @@ function context(params) {
         if (news[""]) {
           about = news[""];
           showNav();
+          showElsewhere();
         }
         showStatus();
         answer(news);
@@ -91,7 +93,8 @@ function show() {
   leave = null;
   stopWatching();
   const root = h("div", { class: "view" });
-  main.replaceChildren(root);
+  main.replaceChildren(elsewhere, root);
+  showElsewhere();
   if (me.sign_in && me.user === null) {
     nav.replaceChildren();
     signIn(root);
@@ -100,6 +103,19 @@ function show() {
   showNav();
   document.title = params.length ? `${params[0]} · Barnabas` : "Barnabas";
   leave = view(root, context(params)) ?? null;
+}
+
+// Where brokers are other processes: what is theirs cannot be seen here.
+function showElsewhere() {
+  const others = about?.other_brokers ?? [];
+  elsewhere.hidden = !others.length || (me.sign_in && me.user === null);
+  if (elsewhere.hidden) return;
+  const here = `broker ${listed(about.brokers.map((broker) => broker.id))}`;
+  const one = others.length === 1;
+  const there = listed(others.map((broker) => broker.address ? `${broker.id} (${broker.address})` : `${broker.id}`));
+  elsewhere.textContent = `This is the console of ${here}. ${one ? "Broker" : "Brokers"} ${there} ${one ? "is another process" : "are other processes"}: ` +
+    `${one ? "its" : "their"} clients, the groups and transactions that ${one ? "it coordinates" : "they coordinate"}, and messages without a copy here ` +
+    `are shown by ${one ? "a console of its own" : "consoles of their own"}.`;
 }
 
 // Where the broker has users: the console acts as the one who signs in.

@@ -3,10 +3,13 @@
 import { h, fill, table, pager, badge, spark, emptyState } from "./dom.js";
 import { post } from "./live.js";
 import { rebalanceStory } from "./story.js";
-import { count, link, plural, span, time } from "./words.js";
+import { clockTime, count, link, plural, span, time } from "./words.js";
 
 const KINDS = { Stable: "good", Assigning: "warn", Reconciling: "warn", Empty: "", PreparingRebalance: "warn", CompletingRebalance: "warn", Dead: "bad" };
 const STATES = { Stable: "stable", Assigning: "assigning", Reconciling: "reconciling", Empty: "empty", PreparingRebalance: "rebalancing", CompletingRebalance: "assigning", Dead: "dead" };
+
+// A curve fills its place once it has so many points.
+const FEW = 40;
 
 function stateOf(row) {
   return badge(STATES[row.state] ?? row.state, KINDS[row.state]);
@@ -16,13 +19,14 @@ export function groupColumns() {
   return [
     ["Group", (row) => h("a", { href: link("groups", row.name), key: `group ${row.name}`, "data-row": "" }, row.name)],
     ["State", stateOf],
-    ["Lag", (row) => h("span", { class: row.lag ? "strong" : "muted" }, count(row.lag)), "number"],
+    ["Lag", (row) => h("span", { class: row.lag ? "strong" : "muted" }, row.elsewhere ? `at least ${count(row.lag)}` : count(row.lag)), "number"],
     ["Members", (row) => count(row.members), "number"],
     ["Topics", (row) => row.topics.map((topic, index) => [index ? ", " : "", h("a", { href: link("topics", topic) }, topic)])],
   ];
 }
 
 export function noGroups(context) {
+  if (context.about?.other_brokers.length) return h("p", { class: "muted" }, "This broker coordinates no groups.");
   return emptyState("No groups yet", "A consumer with a group.id makes one. Or try it from a terminal:",
     context.command("consume greetings -g castle --from-beginning"));
 }
@@ -52,21 +56,18 @@ export function group(root, context) {
   const body = h("div");
   const actions = h("div");
   root.append(h("div", { class: "bar" }, h("h1", {}, name)), body, actions);
-  const lags = [];
-  const late = [];
   let last = null;
+  let before = { times: [], messages: [], late_ms: [] };
 
-  context.watch({ group: { view: "group", name } }, (news) => {
+  context.watch({ group: { view: "group", name }, lag: { view: "lag", name } }, (news) => {
     if (news.group) last = news.group;
+    if (news.lag?.times) before = news.lag;
     if (!last) return;
     if (last.error) {
       fill(body, h("p", { class: "problems" }, last.error));
       fill(actions);
       return;
     }
-    lags.push(last.lag);
-    late.push(lateness(last) ?? 0);
-    for (const curve of [lags, late]) if (curve.length > 180) curve.shift();
     draw();
     if (!actions.firstChild) {
       if (last.may.read) actions.append(reset(name));
@@ -76,18 +77,21 @@ export function group(root, context) {
 
   function draw() {
     const now = context.about.now_ms;
+    const since = before.times.length ? `Lag in the last ${span(now - before.times[0])}` : "Lag";
+    const late = lateness(last);
+    const slots = Math.max(before.times.length + 1, FEW);
     const most = Math.max(...last.offsets.map((row) => row.lag ?? 0), 1);
     fill(body,
       h("div", { class: "tiles" },
         h("div", { class: "tile wide" },
           h("div", { class: "label" }, "Lag"),
           h("div", { class: "figure" }, count(last.lag)),
-          spark(lags, { width: 420, height: 60, slots: 120, label: "Lag since this page was opened" }),
-          h("div", { class: "muted" }, "messages behind")),
+          spark([...before.messages, last.lag], { width: 420, height: 60, slots, label: since }),
+          h("div", { class: "muted" }, "messages behind", last.elsewhere ? `, without ${plural(last.elsewhere, "partition")} that other processes have` : "", before.times.length > 1 ? `; since ${clockTime(before.times[0]).slice(0, 8)}` : "")),
         h("div", { class: "tile" },
           h("div", { class: "label" }, "Lag in time"),
-          h("div", { class: "figure" }, lateness(last) === null ? "–" : span(lateness(last))),
-          spark(late, { label: "Lag in time since this page was opened" }),
+          h("div", { class: "figure" }, late === null ? "–" : span(late)),
+          spark([...before.late_ms, late].map((each) => each ?? 0), { slots, label: since.replace("Lag", "Lag in time") }),
           h("div", { class: "muted" }, "age of the oldest message not read")),
         h("div", { class: "tile" },
           h("div", { class: "label" }, "State"),

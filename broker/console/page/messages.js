@@ -2,7 +2,7 @@
 
 import { h, fill, emptyState } from "./dom.js";
 import { get, post, tail } from "./live.js";
-import { count, plural } from "./words.js";
+import { count, plural, elsewhereWords } from "./words.js";
 import { topicHead } from "./topics.js";
 import { avroReader } from "./avro.js";
 import { plain, row } from "./message.js";
@@ -94,7 +94,8 @@ export function messages(root, context) {
     says.textContent = search.value
       ? `${plural(shown.length, "message")} found among ${count(lookedAt)}.`
       : plural(shown.length, "message", "messages");
-    if (!shown.length) fill(list, nothing());
+    if (found.elsewhere.length) says.textContent = `${says.textContent.replace(/\.?$/, ".")} ${elsewhereWords(found.elsewhere)}`;
+    else if (!shown.length) fill(list, nothing());
     if (found.cursor) {
       fill(further, h("button", { type: "button", onclick: () => more(found.cursor, number, lookedAt) },
         order.value === "newest" ? "Older ones" : "Later ones"));
@@ -111,6 +112,10 @@ export function messages(root, context) {
     says.textContent = "Waiting for messages…";
     let total = 0;
     stop = tail(question(), (news) => {
+      if (news.elsewhere) {
+        says.textContent += ` ${elsewhereWords(news.elsewhere)}`;
+        return;
+      }
       total += news.records.length + news.skipped;
       shown = [...news.records.reverse(), ...shown].slice(0, 200);
       draw();

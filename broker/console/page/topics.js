@@ -11,11 +11,16 @@ export function topicColumns(context) {
     ["Messages/s", (row) => rate(rates.add(`in ${row.name}`, row.traffic.messages_in)), "number"],
     ["In", (row) => perSecond(rates.add(`bytes in ${row.name}`, row.traffic.bytes_in)), "number"],
     ["Out", (row) => perSecond(rates.add(`bytes out ${row.name}`, row.traffic.bytes_out)), "number"],
-    ["Messages", (row) => count(row.messages), "number"],
-    ["Size", (row) => bytes(row.size), "number"],
+    ["Messages", (row) => here(row, count(row.messages)), "number"],
+    ["Size", (row) => here(row, bytes(row.size)), "number"],
     ["Partitions", (row) => [count(row.partitions), row.replicas > 1 ? h("span", { class: "muted" }, ` × ${row.replicas}`) : null,
       row.under_replicated ? [" ", badge(`${row.under_replicated} not in sync`, "bad")] : null], "number"],
   ];
+}
+
+// What is known of a topic, some of whose partitions other processes have.
+function here(row, text) {
+  return row.elsewhere === row.partitions ? "–" : row.elsewhere ? `at least ${text}` : text;
 }
 
 function perSecond(value) {
@@ -107,6 +112,7 @@ export function topic(root, context) {
     const changed = last.configs.filter((entry) => entry.source !== "DEFAULT_CONFIG");
     fill(body,
       h("p", { class: "facts" },
+        last.elsewhere ? `Of ${plural(last.partitions - last.elsewhere, "partition")} with a copy here: ` : "",
         `${plural(last.messages, "message")}, ${bytes(last.size)}, ${rate(perSecondIn)} in per second. `,
         h("span", { class: "muted" }, `id ${last.id}`)),
       last.group_list.length
@@ -182,8 +188,8 @@ export function topic(root, context) {
         : h("button", { type: "button", class: "link", key: `p${row.partition}`, "data-row": "", title: "Show its files",
           onclick: () => { segments = segments === row.partition ? null : row.partition; ask(); } }, count(row.partition)), "number"],
       ["Leader", (row) => row.leader < 0 ? badge("none", "bad") : count(row.leader), "number"],
-      ["In sync", (row) => row.elsewhere ? h("span", { class: "muted" }, "in another process")
-        : [row.isr.join(", "), row.isr.length < row.replicas.length ? [" ", badge(`of ${row.replicas.length}`, "bad")] : null]],
+      ["In sync", (row) => [row.isr.join(", "), row.isr.length < row.replicas.length ? [" ", badge(`of ${row.replicas.length}`, "bad")] : null,
+        row.elsewhere ? [" ", h("span", { class: "muted" }, "no copy here")] : null]],
       ["First offset", (row) => count(row.log_start_offset), "number"],
       ["High watermark", (row) => count(row.high_watermark), "number"],
       ["Stable", (row) => row.last_stable_offset < row.high_watermark

@@ -53,3 +53,19 @@ export function plural(number, one, many = `${one}s`) {
 export function link(...parts) {
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
+
+// "1", "1 and 2", "1, 2 and 3".
+export function listed(parts) {
+  return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
+}
+
+// Which partitions this console cannot read, and who could.
+export function elsewhereWords(partitions = []) {
+  if (!partitions.length) return "";
+  const one = partitions.length === 1;
+  const leaders = [...new Set(partitions.map((each) => each.leader))].filter((each) => each >= 0);
+  const named = partitions.length > 10 ? `${count(partitions.length)} partitions`
+    : `${one ? "Partition" : "Partitions"} ${listed(partitions.map((each) => each.partition))}`;
+  const who = leaders.length ? `the console of broker ${listed(leaders)} shows ${one ? "its" : "their"} messages` : `nobody leads ${one ? "it" : "them"} now`;
+  return `${named} ${one ? "has" : "have"} no copy here; ${who}.`;
+}

@@ -10,18 +10,18 @@ its answer (`merge`), so that the rest really happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.broker.testing.subjects import TopicName, partition_of, topic_of, types_of
 from barnabas.protocol.api import ApiKey, request_type, response_type
+from barnabas.protocol.error_counts import ERROR_FIELDS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
 from barnabas.protocol.schema import BYTES, NO_VERSIONS, STRING, Message, Struct, StructType, WireType
 
-ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 _PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
 _NAME_FIELDS: Final = ("name", "topic", "topic_name", "group_id", "key", "transactional_id", "user")
 _OTHER_IDENTITIES: Final = (
@@ -325,17 +325,3 @@ def copied(struct: _T) -> _T:
     for name in type(struct).fields:
         setattr(copy, name, getattr(struct, name))
     return copy
-
-
-def error_codes(struct: Struct) -> Iterator[int]:
-    """Every error code in an answer except NONE."""
-    for name, wire_type in types_of(type(struct)).items():
-        value = getattr(struct, name)
-        if name in ERROR_FIELDS:
-            if value:
-                yield value
-        elif isinstance(value, Struct):
-            yield from error_codes(value)
-        elif isinstance(value, list) and isinstance(wire_type, list) and isinstance(wire_type[0], StructType):
-            for each in value:
-                yield from error_codes(each)

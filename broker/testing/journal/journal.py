@@ -16,12 +16,12 @@ import structlog
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.server.observe import Exchange
-from barnabas.broker.testing.faults.error_answers import error_codes
 from barnabas.broker.testing.journal.data import Json, to_data
 from barnabas.broker.testing.journal.entry import ANSWERED, CLOSED, MISUNDERSTOOD, NO_ANSWER, Entry, Filter
 from barnabas.broker.testing.journal.states import States, Thing, session_changes
 from barnabas.broker.testing.notes import Notes
-from barnabas.protocol.errors import ErrorCode, ProtocolError
+from barnabas.protocol.error_counts import error_counts, error_name
+from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Journal:
             return
         draft.changes += self._states.changes(exchange.notes.broker, draft.things)
         draft.changes += session_changes(exchange.message, answer)
-        errors = [] if answer is None else list(dict.fromkeys(_name(code) for code in error_codes(answer)))
+        errors = [] if answer is None else [error_name(code) for code in error_counts(answer)]
         told = None if answer is None else to_data(answer, exchange.version)
         self._close(exchange, draft, NO_ANSWER if answer is None else ANSWERED, told, errors)
 
@@ -259,10 +259,3 @@ class Journal:
                 yield following.line
         finally:
             self._listeners.remove(listen)
-
-
-def _name(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return str(code)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from barnabas.broker.testing.faults.error_answers import error_codes
 from barnabas.broker.testing.journal.data import to_data
 from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.error_counts import error_counts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.produce import ProduceRequest
@@ -159,7 +159,7 @@ class RetriedWithoutBackoff(Rule):
         if self.name in seen.facts:
             fingerprint, attempts = seen.facts[self.name]
             memory.pop(fingerprint, None)
-            failed = answer is not None and any(_is_retriable(code) for code in error_codes(answer))
+            failed = answer is not None and any(_is_retriable(code) for code in error_counts(answer))
             if failed and not seen.exchange.connection.has_more:
                 memory[fingerprint] = (attempts + 1, seen.now)
                 if len(memory) > _REMEMBERED:

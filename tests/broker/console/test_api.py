@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from barnabas.broker.console import messages
 from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.protocol.records.builder import NewRecord
@@ -153,6 +154,18 @@ async def test_new_messages_as_they_come(console):
     while partition(console.broker, "t").waiters:
         console.write("t", b"another")
         await asyncio.sleep(0.01)
+
+
+async def test_a_tail_waits_at_a_partition_only_while_there_is_nothing_new(console, monkeypatch):
+    monkeypatch.setattr(messages, "_SECONDS_BETWEEN_TAILS", 3600)
+    await console.topic("t")
+    log = partition(console.broker, "t", 0)
+    async with console.session.get(f"{console.url}/api/tail", params={"topic": "t"}) as stream:
+        while not log.waiters:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        console.write("t", b"news")
+        assert b"news" in await stream.content.readline()
+        assert not log.waiters
 
 
 @pytest.mark.parametrize("query", [{"topic": "no"}, {"topic": "t", "partition": "9"}, {"topic": "t", "partition": "x"}])

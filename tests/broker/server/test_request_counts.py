@@ -41,6 +41,7 @@ async def test_every_request_is_counted_by_its_version_and_every_eighth_is_timed
             await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=3)
         assert counts.total == 10
         assert counts.by_version == {1: 9, 3: 1}
+        assert counts.errors == {7: 10}
         assert list(counts.times) == [1.0, 1.0]  # the first and the ninth; the clock advances with each reading
 
 
@@ -68,5 +69,5 @@ async def test_observers_come_and_go_and_the_counting_stays():
             await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
             uninstall(server.dispatcher)
             await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
-        assert counts.total == 2
+        assert (counts.total, counts.errors) == (2, {7: 2})
         assert len(counts.times) == 1

@@ -139,6 +139,27 @@ def test_offsets_are_moved_after_a_look_at_the_plan(page, broker):
     assert {row["offset"] for row in broker.state["groups"]["castle"]["offsets"]} == {0}
 
 
+def test_the_curve_of_a_groups_lag_begins_before_the_page_is_opened(page, broker):
+    watch = quote(json.dumps({"lag": {"view": "lag", "name": "castle"}}))
+    with urlopen(f"{broker.console_url}api/live?watch={watch}") as looks:
+        for line in looks:
+            news = json.loads(line.removeprefix(b"data: ")) if line.strip() else {}
+            if len(news.get("lag", {}).get("times", ())) > 1:
+                break
+    page.go("groups/castle")
+    page.browser.until("messages behind; since")
+    assert page.browser.run("return document.querySelector('.spark polyline').points.numberOfItems") > 2
+
+
+def test_errors_are_shown_with_the_requests_that_got_them(page, broker):
+    broker.create_topic("small", configs={"max.message.bytes": 200})
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, retries=0) as producer:
+        with pytest.raises(Exception, match=r"TooLarge|too large"):
+            producer.send("small", b"x" * 1000).get()
+    page.go("clients")
+    page.browser.until("Errors", "MESSAGE_TOO_LARGE")
+
+
 def test_a_topic_is_made_written_to_and_deleted(page, broker):
     page.go("topics")
     page.browser.type("input[aria-label='Name of a new topic']", "made-here", enter=True)

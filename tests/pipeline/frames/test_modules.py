@@ -10,7 +10,8 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from barnabas.pipeline.frames.modules import file_of, imported_from
+from barnabas.pipeline.frames.modules import imported_from
+from barnabas.pipeline.module_files import file_of
 
 
 def packed(folder, module, name):

@@ -3,11 +3,12 @@
 import pytest
 
 from barnabas.broker.apis import served_by
-from barnabas.broker.testing.faults.error_answers import error_answer, error_codes, has_room, merge, split
+from barnabas.broker.testing.faults.error_answers import error_answer, has_room, merge, split
 from barnabas.client.requests.data import list_offsets, produce
 from barnabas.protocol.api import ApiKey, request_type, response_type
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import encode
+from barnabas.protocol.error_counts import error_counts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.protocol.messages.join_group import JoinGroupResponse
@@ -34,15 +35,15 @@ def forced(key, version, of_parts=False, request=None):
 @pytest.mark.parametrize("api", SERVED, ids=lambda api: api.key.api_name)
 def test_every_api_that_is_served_has_room_for_an_error_in_every_version(api):
     for version in api.served:
-        assert set(error_codes(forced(api.key, version))) == {ERROR}, version
-        assert set(error_codes(forced(api.key, version, of_parts=True))) == {ERROR}, version
+        assert set(error_counts(forced(api.key, version))) == {ERROR}, version
+        assert set(error_counts(forced(api.key, version, of_parts=True))) == {ERROR}, version
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION, ids=lambda each: getattr(each, "name", str(each)))
 def test_an_error_is_found_by_the_decoder_wherever_there_is_room_for_one(key, version):
     for of_parts in (False, True):
         answer = forced(key, version, of_parts)
-        assert answer is None or set(error_codes(answer)) == {ERROR}
+        assert answer is None or set(error_counts(answer)) == {ERROR}
 
 
 def test_an_affected_partition_is_named_as_in_the_request():
