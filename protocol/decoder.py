@@ -60,6 +60,7 @@ def _make_decoder(message: type[Message], version: int, *, in_pieces: bool) -> A
         {
             "new": object.__new__,
             "read_uvarint": read_uvarint,
+            "long_string": _long_string,
             "skip_tagged_fields": skip_tagged_fields,
             "ProtocolError": ProtocolError,
             "FAULTS": (struct.error, IndexError, UnicodeDecodeError),
@@ -96,6 +97,14 @@ def skip_tagged_fields(buf: Buffer, pos: int, count: int) -> int:
         last_tag = tag
         pos += length
     return pos
+
+
+def _long_string(buf: Buffer, pos: int) -> tuple[int, int]:
+    """The compact length of a string that is longer than most, and the position after it."""
+    n, pos = read_uvarint(buf, pos)
+    if n > LONGEST_STRING + 1:
+        raise ProtocolError(f"a string field has length {n - 1} at byte {pos}")
+    return n, pos
 
 
 def _bad(title: str, pos: int, fault: Exception) -> ProtocolError:
@@ -178,15 +187,15 @@ class _Writer:
             self._read("n", "B", 1)
             self._flush()
             with write.block("if n > 127:"):
-                write("second = buf[pos]")
-                with write.block("if second < 128:"):  # inlined: two bytes are the common case
-                    write("n += (second << 7) - 128")
-                    write("pos += 1")
-                with write.block("else:"):
-                    write("n, pos = read_uvarint(buf, pos - 1)")
-                if wire_type is STRING:
-                    with write.block(f"if n > {LONGEST_STRING + 1}:"):
-                        write(wrong)
+                if wire_type is RECORDS:
+                    write("second = buf[pos]")
+                    with write.block("if second < 128:"):  # inlined: two bytes are the common case
+                        write("n += (second << 7) - 128")
+                        write("pos += 1")
+                    with write.block("else:"):
+                        write("n, pos = read_uvarint(buf, pos - 1)")
+                else:  # a call takes less to compile, and few names and arrays are so long
+                    write(f"n, pos = {'long_string' if wire_type is STRING else 'read_uvarint'}(buf, pos - 1)")
             write("n -= 1")
         else:
             code, size = ("h", 2) if wire_type is STRING else ("i", 4)
