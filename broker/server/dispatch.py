@@ -229,7 +229,7 @@ class Dispatcher:
                 connection.hold_buffer()
                 if meter is not None:
                     meter.pause()
-                self.pieces.begin(self._decode_and_handle(request, decoding))
+                self.pieces.go_on_with(self._decode_and_handle(request, decoding))
                 return
         self.handle(request, message, route.handle)
         if meter is not None:
