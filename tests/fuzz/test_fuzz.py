@@ -6,9 +6,9 @@ from tests.fuzz.run import Bounds, Run
 
 SEED = 20261117
 FRAMES = 20_000
-# Seconds of CPU time of the loop's thread. Its turns are meant to be below 0.02, and about that when it is alone. Other
-# tests that run at the same time take the processor's caches, so this only finds work that no bound holds.
-LONGEST_TURN = 0.1
+# Seconds of CPU time of the loop's thread. Its turns are meant to be below 0.02. Other tests that run at the same time,
+# and the host of a virtual machine, make them longer, so this only finds work without any bound.
+LONGEST_TURN = 0.15
 
 
 @pytest.mark.slow

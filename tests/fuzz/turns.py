@@ -4,9 +4,11 @@
 
 runs the command on a loop that measures each of its callbacks. That is what is called a turn here: nobody else is
 served while a callback runs, and whatever one connection has sent is started in one, until its time is up. Only CPU
-time of the loop's thread counts, so that a busy machine makes no turn long by keeping it waiting; but caches that
-others have filled do make it longer. FILE holds the longest turn. What the loop was doing in a long one, and how much
-of it was garbage collection, by generation, is appended to FILE.stacks.
+time of the loop's thread counts, so that a busy machine makes no turn long by keeping it waiting. Two things do make it
+longer: caches that others have filled, and a virtual machine that its host does not run, where the clock goes on. A
+long turn of which no stack was seen is of the second kind, or one long call of C code; the same seed again tells. FILE
+holds the longest turn. What the loop was doing in a long one, and how much of it was garbage collection, by generation,
+is appended to FILE.stacks.
 """
 
 from __future__ import annotations
