@@ -14,7 +14,16 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, Layout, Source, default_of, is_flexible, is_number, least_size
+from barnabas.protocol.codegen import (
+    COUNT_LENGTH,
+    ELEMENTS_PER_PIECE,
+    Layout,
+    Source,
+    default_of,
+    is_flexible,
+    is_number,
+    least_size,
+)
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
 from barnabas.protocol.varint import Buffer, read_uvarint
@@ -49,7 +58,7 @@ def decoder(message: type[M], version: int) -> Decoder[M]:
 
 
 def decoder_in_pieces(message: type[M], version: int) -> DecoderInPieces[M]:
-    """The same as a generator that yields after every ELEMENTS_PER_PIECE and returns what the decoder returns."""
+    """The same as a generator that yields after each piece and returns what the decoder returns."""
     made: DecoderInPieces[M] = _make_decoder(message, version, in_pieces=True)
     return made
 
@@ -220,6 +229,8 @@ class _Writer:
             convert = {STRING: "str(buf[pos:end], 'utf-8')", BYTES: "bytes(buf[pos:end])", RECORDS: "buf[pos:end]"}
             write(f"{into} = {convert[wire_type]}")
             write("pos = end")
+            if self.in_pieces and wire_type is not RECORDS:
+                write(COUNT_LENGTH)
 
     def _array(self, element: Any, into: str, nullable: bool) -> None:
         write = self.write
@@ -241,7 +252,7 @@ class _Writer:
                 write(f"{items}.append({self._element(element)})")
                 if self.in_pieces:
                     write("piece -= 1")
-                    with write.block("if not piece:"):
+                    with write.block("if piece < 1:"):
                         write(f"piece = {ELEMENTS_PER_PIECE}")
                         write("yield")
 
