@@ -324,7 +324,7 @@ class Broker:
         self.cluster.subscribe(self._on_change)
         self._make_coordinators(node_id)
         self.replicas.start()
-        self._housekeeping = Housekeeping(self.config, self.replicas)
+        self._housekeeping = Housekeeping(self.config, self.replicas, self.server.dispatcher.pieces)
         self._housekeeping.start()
         self._compaction = Compaction(self.config, self.replicas)
         self._compaction.start()

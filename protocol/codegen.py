@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from barnabas.protocol.schema import Field, Message, StructType, WireType, wire_types
 
-# How many elements one piece has, where messages are decoded or encoded in pieces.
+# How many elements one piece has, where messages are decoded or encoded in pieces. A long string or blob, which is
+# copied, counts as one more for each KiB.
 ELEMENTS_PER_PIECE: Final = 1000
+COUNT_LENGTH: Final = "piece -= n >> 10"
 # Arrays of fewer numbers than this use a prebuilt struct. Replica lists are the common case.
 _FEW: Final = 8
 

@@ -14,7 +14,16 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, Layout, Source, default_of, is_flexible, is_number, least_size
+from barnabas.protocol.codegen import (
+    COUNT_LENGTH,
+    ELEMENTS_PER_PIECE,
+    Layout,
+    Source,
+    default_of,
+    is_flexible,
+    is_number,
+    least_size,
+)
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
 from barnabas.protocol.varint import Buffer, read_uvarint
@@ -49,7 +58,7 @@ def decoder(message: type[M], version: int) -> Decoder[M]:
 
 
 def decoder_in_pieces(message: type[M], version: int) -> DecoderInPieces[M]:
-    """The same as a generator that yields after every ELEMENTS_PER_PIECE and returns what the decoder returns."""
+    """The same as a generator that yields after each piece and returns what the decoder returns."""
     made: DecoderInPieces[M] = _make_decoder(message, version, in_pieces=True)
     return made
 
@@ -60,6 +69,7 @@ def _make_decoder(message: type[Message], version: int, *, in_pieces: bool) -> A
         {
             "new": object.__new__,
             "read_uvarint": read_uvarint,
+            "long_string": _long_string,
             "skip_tagged_fields": skip_tagged_fields,
             "ProtocolError": ProtocolError,
             "FAULTS": (struct.error, IndexError, UnicodeDecodeError),
@@ -96,6 +106,14 @@ def skip_tagged_fields(buf: Buffer, pos: int, count: int) -> int:
         last_tag = tag
         pos += length
     return pos
+
+
+def _long_string(buf: Buffer, pos: int) -> tuple[int, int]:
+    """The compact length of a string that is longer than most, and the position after it."""
+    n, pos = read_uvarint(buf, pos)
+    if n > LONGEST_STRING + 1:
+        raise ProtocolError(f"a string field has length {n - 1} at byte {pos}")
+    return n, pos
 
 
 def _bad(title: str, pos: int, fault: Exception) -> ProtocolError:
@@ -178,15 +196,15 @@ class _Writer:
             self._read("n", "B", 1)
             self._flush()
             with write.block("if n > 127:"):
-                write("second = buf[pos]")
-                with write.block("if second < 128:"):  # inlined: two bytes are the common case
-                    write("n += (second << 7) - 128")
-                    write("pos += 1")
-                with write.block("else:"):
-                    write("n, pos = read_uvarint(buf, pos - 1)")
-                if wire_type is STRING:
-                    with write.block(f"if n > {LONGEST_STRING + 1}:"):
-                        write(wrong)
+                if wire_type is RECORDS:
+                    write("second = buf[pos]")
+                    with write.block("if second < 128:"):  # inlined: two bytes are the common case
+                        write("n += (second << 7) - 128")
+                        write("pos += 1")
+                    with write.block("else:"):
+                        write("n, pos = read_uvarint(buf, pos - 1)")
+                else:  # a call takes less to compile, and few names and arrays are so long
+                    write(f"n, pos = {'long_string' if wire_type is STRING else 'read_uvarint'}(buf, pos - 1)")
             write("n -= 1")
         else:
             code, size = ("h", 2) if wire_type is STRING else ("i", 4)
@@ -211,6 +229,8 @@ class _Writer:
             convert = {STRING: "str(buf[pos:end], 'utf-8')", BYTES: "bytes(buf[pos:end])", RECORDS: "buf[pos:end]"}
             write(f"{into} = {convert[wire_type]}")
             write("pos = end")
+            if self.in_pieces and wire_type is not RECORDS:
+                write(COUNT_LENGTH)
 
     def _array(self, element: Any, into: str, nullable: bool) -> None:
         write = self.write
@@ -232,7 +252,7 @@ class _Writer:
                 write(f"{items}.append({self._element(element)})")
                 if self.in_pieces:
                     write("piece -= 1")
-                    with write.block("if not piece:"):
+                    with write.block("if piece < 1:"):
                         write(f"piece = {ELEMENTS_PER_PIECE}")
                         write("yield")
 

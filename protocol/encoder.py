@@ -9,7 +9,15 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, Final
 
-from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, Layout, Source, default_of, is_flexible, is_number
+from barnabas.protocol.codegen import (
+    COUNT_LENGTH,
+    ELEMENTS_PER_PIECE,
+    Layout,
+    Source,
+    default_of,
+    is_flexible,
+    is_number,
+)
 from barnabas.protocol.schema import RECORDS, STRING, Message, Splice, StructType, WireType
 from barnabas.protocol.varint import uvarint
 
@@ -43,7 +51,7 @@ def encoder(message: type[Message], version: int) -> Encoder:
 
 
 def encoder_in_pieces(message: type[Message], version: int) -> EncoderInPieces:
-    """The same as a generator that yields after every ELEMENTS_PER_PIECE."""
+    """The same as a generator that yields after each piece."""
     made: EncoderInPieces = _make_encoder(message, version, in_pieces=True)
     return made
 
@@ -163,6 +171,8 @@ class _Writer:
             write(f"n = len({value})")
             self._length(compact, "h" if wire_type is STRING else "i", out)
             write(f"{out} += {value}")
+            if self.in_pieces:
+                write(COUNT_LENGTH)
 
     def _length(self, compact: bool, code: str, out: str) -> None:
         """Write `n`, together with the pending values before it."""
@@ -190,7 +200,7 @@ class _Writer:
             self.flush(out)
             if self.in_pieces:
                 write("piece -= 1")
-                with write.block("if not piece:"):
+                with write.block("if piece < 1:"):
                     write(f"piece = {ELEMENTS_PER_PIECE}")
                     write("yield")
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Protocol, dataclass_transform
 
 from barnabas.protocol.errors import ProtocolError
@@ -187,8 +188,12 @@ class Message(Struct):
             raise ProtocolError(f"{cls.__name__} has no version {version}")
 
 
+@cache
 def wire_types(struct: StructType) -> dict[str, Any]:
-    """Each field's annotation, resolved: a WireType, a StructType, or a one-element list of either."""
+    """Each field's annotation, resolved: a WireType, a StructType, or a one-element list of either.
+
+    Remembered, because annotations take longer to resolve than a codec takes to write, and every version needs them.
+    """
     hints = typing.get_type_hints(struct, include_extras=True)
     return {name: _wire_type(hints[name]) for name in struct.fields}
 

@@ -115,6 +115,7 @@ def _replacements(scheduler: Scheduler) -> list[tuple[Any, str, object]]:
     return [
         (os, "urandom", urandom),
         (pieces, "perf_counter", steps_taken),
+        (connection, "perf_counter", steps_taken),
         (connection, "send_file", connection.send_file_copying),  # a simulated socket has no descriptor
         (worker, "ThreadPoolExecutor", SimulatedThreads),
         (log_directory, "ThreadPoolExecutor", _AtOnce),

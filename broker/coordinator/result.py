@@ -52,7 +52,8 @@ class Operation(Protocol):
     Its decision depends only on the state under its key, and belongs to no producer's transaction.
     """
 
-    key: str
+    @property
+    def key(self) -> str: ...
 
     def decide(self, shard: Any) -> CoordinatorResult:
         """What has to be done about it, ending with a call of `done`."""

@@ -24,7 +24,7 @@ from barnabas.broker.group.consumer.requests import heartbeat_error
 from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset, read_record
 from barnabas.broker.group.shard import GroupShard
-from barnabas.broker.group.share.offsets import AnswerAlter, AnswerDelete, alter_error, delete_error
+from barnabas.broker.group.share.offsets import Alteration, AnswerAlter, AnswerDelete, alter_error, delete_error
 from barnabas.broker.group.share.requests import heartbeat_error as share_heartbeat_error
 from barnabas.broker.group.streams.configuration import InternalTopic
 from barnabas.broker.group.streams.requests import heartbeat_error as streams_heartbeat_error
@@ -33,7 +33,6 @@ from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.replicas import Replicas
 from barnabas.broker.share.persister import ShareState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -324,13 +323,13 @@ class GroupCoordinator:
         self._runtime.carry_out(index, decision._replace(done=failures.append))
         return error or (failures[0] if failures else ErrorCode.NONE), errors
 
-    def alter_share_offsets(self, request: AlterShareGroupOffsetsRequest, answer: AnswerAlter) -> None:
-        found = self._runtime.shard_of(request.group_id)
+    def alter_share_offsets(self, group_id: str, wanted: Alteration, answer: AnswerAlter) -> None:
+        found = self._runtime.shard_of(group_id)
         if isinstance(found, ErrorCode):
             answer(alter_error(found))
         else:
             index, shard = found
-            self._runtime.carry_out(index, shard.shares.offsets.alter(request, answer))
+            self._runtime.carry_out(index, shard.shares.offsets.alter(group_id, wanted, answer))
 
     def delete_share_offsets(self, request: DeleteShareGroupOffsetsRequest, answer: AnswerDelete) -> None:
         found = self._runtime.shard_of(request.group_id)

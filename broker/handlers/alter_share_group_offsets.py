@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.group.share.offsets import alter_error
+from barnabas.broker.group.share.offsets import alter_error, alteration
+from barnabas.broker.server.pieces import Steps, each
 from barnabas.broker.server.request import Request
 from barnabas.broker.share.error_texts import text_of
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
@@ -21,17 +24,16 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 
-def handle(broker: Broker, request: Request, message: AlterShareGroupOffsetsRequest) -> None:
+def handle(
+    broker: Broker, request: Request, message: AlterShareGroupOffsetsRequest
+) -> Steps[AlterShareGroupOffsetsResponse | None]:
     access = request.access
     if not broker.understood.share_version:
-        request.answer(alter_error(ErrorCode.UNSUPPORTED_VERSION))
-        return
+        return alter_error(ErrorCode.UNSUPPORTED_VERSION)
     if not access.group(AclOperation.READ, message.group_id):
-        request.answer(alter_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return
+        return alter_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not message.group_id:
-        request.answer(alter_error(ErrorCode.INVALID_GROUP_ID))
-        return
+        return alter_error(ErrorCode.INVALID_GROUP_ID)
     topics, refused = [], []
     for topic in message.topics:
         error, image = ErrorCode.NONE, broker.cluster.topic(topic.topic_name)
@@ -41,23 +43,29 @@ def handle(broker: Broker, request: Request, message: AlterShareGroupOffsetsRequ
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not error:
             topics.append(topic)
-            continue
-        refused.append(
-            AlterShareGroupOffsetsResponseTopic(
-                topic_name=topic.topic_name,
-                topic_id=ZERO_UUID if image is None else image.topic_id,
-                partitions=[
-                    AlterShareGroupOffsetsResponsePartition(
-                        partition_index=each.partition_index, error_code=error, error_message=text_of(error)
-                    )
-                    for each in topic.partitions
-                ],
+        else:
+            topic_id = ZERO_UUID if image is None else image.topic_id
+            partitions = yield from each(partial(_refused, error), topic.partitions)
+            refused.append(
+                AlterShareGroupOffsetsResponseTopic(
+                    topic_name=topic.topic_name, topic_id=topic_id, partitions=partitions
+                )
             )
-        )
+        yield
+    wanted = yield from alteration(broker.cluster, topics)
 
     def answer(response: AlterShareGroupOffsetsResponse) -> None:
         if not response.error_code:
             response.responses = [*refused, *response.responses]
-        request.answer(response)
+        broker.server.dispatcher.answer(request, response)
 
-    broker.groups.alter_share_offsets(AlterShareGroupOffsetsRequest(group_id=message.group_id, topics=topics), answer)
+    broker.groups.alter_share_offsets(message.group_id, wanted, answer)
+    return None
+
+
+def _refused(
+    error: ErrorCode, partition: AlterShareGroupOffsetsRequestPartition
+) -> AlterShareGroupOffsetsResponsePartition:
+    return AlterShareGroupOffsetsResponsePartition(
+        partition_index=partition.partition_index, error_code=error, error_message=text_of(error)
+    )

@@ -68,12 +68,13 @@ async def _describe(
         answer.topics = await _offsets(broker, group_id, asked)
         return answer
     asked, unknown, refused = {}, [], []
-    for topic in wanted.topics:
+    async for topic in spread(wanted.topics):
         image = broker.cluster.topic(topic.topic_name)
         if not access.topic(AclOperation.DESCRIBE, topic.topic_name):
-            refused.append(_without_offsets(topic.topic_name, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refused.append(await _without_offsets(topic.topic_name, topic.partitions, error))
         elif image is None:
-            unknown.append(_without_offsets(topic.topic_name, topic.partitions, ErrorCode.NONE))
+            unknown.append(await _without_offsets(topic.topic_name, topic.partitions, ErrorCode.NONE))
         else:
             asked[image.topic_id, image.name] = topic.partitions
     answer.topics = [*await _offsets(broker, group_id, asked), *unknown, *refused]
@@ -91,29 +92,30 @@ async def _offsets(
             topics=[
                 ReadStateSummaryData(
                     topic_id=topic_id,
-                    partitions=[PartitionData(partition=index, leader_epoch=-1) for index in indexes],
+                    partitions=[PartitionData(partition=index, leader_epoch=-1) async for index in spread(indexes)],
                 )
-                for (topic_id, _), indexes in asked.items()
+                async for (topic_id, _), indexes in spread(asked.items())
             ],
         )
     )
     names = dict(asked.keys())
-    ends = await broker.end_offsets.of(
+    with_lag = [
         TopicPartition(names[topic.topic_id], each.partition)
-        for topic in summary.results
-        for each in topic.partitions
+        async for topic in spread(summary.results)
+        async for each in spread(topic.partitions)
         if _has_lag(each)
-    )
+    ]
+    ends = await broker.end_offsets.of(with_lag)
     return [
         DescribeShareGroupOffsetsResponseTopic(
             topic_name=names[topic.topic_id],
             topic_id=topic.topic_id,
             partitions=[
                 _partition(each, ends.get(TopicPartition(names[topic.topic_id], each.partition)))
-                for each in topic.partitions
+                async for each in spread(topic.partitions)
             ],
         )
-        for topic in summary.results
+        async for topic in spread(summary.results)
     ]
 
 
@@ -137,7 +139,7 @@ def _partition(summary: PartitionResult, end: int | ErrorCode | None) -> Describ
     return answer
 
 
-def _without_offsets(name: str, indexes: list[int], error: ErrorCode) -> DescribeShareGroupOffsetsResponseTopic:
+async def _without_offsets(name: str, indexes: list[int], error: ErrorCode) -> DescribeShareGroupOffsetsResponseTopic:
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=name,
         topic_id=ZERO_UUID,
@@ -149,6 +151,6 @@ def _without_offsets(name: str, indexes: list[int], error: ErrorCode) -> Describ
                 error_code=error,
                 error_message=text_of(error) if error else None,
             )
-            for index in indexes
+            async for index in spread(indexes)
         ],
     )

@@ -10,6 +10,7 @@ from barnabas.broker.controller.images import TopicImage
 from barnabas.broker.coordinator.cluster import Peers
 from barnabas.broker.interbroker.channel import ChannelError
 from barnabas.broker.replica.replicas import Replicas
+from barnabas.broker.server.pieces import spread
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets import (
@@ -46,7 +47,7 @@ class EndOffsets:
         """The high watermarks of these partitions. Asks the brokers that lead them, all at the same time."""
         ends: dict[TopicPartition, int | ErrorCode] = {}
         elsewhere: dict[int, list[TopicPartition]] = {}
-        for partition in partitions:
+        async for partition in spread(partitions):
             image = self._topics.topic(partition.topic)
             if image is None or not 0 <= partition.partition < len(image.partitions):
                 ends[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

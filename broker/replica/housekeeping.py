@@ -8,19 +8,22 @@ from barnabas.broker.clock import Every
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.replicas import Replicas
+from barnabas.broker.server.pieces import Pieces, Steps
 from barnabas.storage.flush import PendingDeletion
 from barnabas.storage.retention import apply_retention
 
 
 class Housekeeping:
-    """Timers run on the loop; blocking work goes to the worker.
+    """Timers run on the loop, where many logs are looked at in pieces; blocking work goes to the worker.
 
     A failure of one log is set aside and retried when its timer fires next.
     """
 
-    def __init__(self, config: BrokerConfig, replicas: Replicas) -> None:
+    def __init__(self, config: BrokerConfig, replicas: Replicas, pieces: Pieces) -> None:
         self._config = config
         self._replicas = replicas
+        self._pieces = pieces
+        self._is_deleting = False
         self._set_aside = replicas.set_aside
         self._clock = replicas.clock
         self._schedule = [
@@ -59,18 +62,32 @@ class Housekeeping:
             self._high_watermarks.start()
 
     def delete_old_segments(self) -> None:
-        now_ms = self._clock.now_ms()
-        for partition in self._replicas:
-            name = str(partition.log.topic_partition)
-            try:
-                deletion = apply_retention(partition.log, now_ms)
-            except Exception as error:
-                self._set_aside.add("retention", name, error)
-                continue
-            self._set_aside.remove("retention", name)
-            if deletion is not None:
-                delay = partition.log.config.file_delete_delay_ms / 1000
-                self._clock.call_later(delay, partial(self._delete, name, deletion))
+        if not self._is_deleting:
+            self._is_deleting = True
+            self._pieces.begin(self._delete_old_segments())
+
+    def _delete_old_segments(self) -> Steps[None]:
+        """Each log may take milliseconds, because files are closed, renamed and created."""
+        try:
+            now_ms = self._clock.now_ms()
+            for partition in list(self._replicas):
+                if not partition.deleted:
+                    self._apply_retention(partition, now_ms)
+                yield
+        finally:
+            self._is_deleting = False
+
+    def _apply_retention(self, partition: Partition, now_ms: int) -> None:
+        name = str(partition.log.topic_partition)
+        try:
+            deletion = apply_retention(partition.log, now_ms)
+        except Exception as error:
+            self._set_aside.add("retention", name, error)
+            return
+        self._set_aside.remove("retention", name)
+        if deletion is not None:
+            delay = partition.log.config.file_delete_delay_ms / 1000
+            self._clock.call_later(delay, partial(self._delete, name, deletion))
 
     def _delete(self, name: str, deletion: PendingDeletion) -> None:
         def done(outcome: Exception | None) -> None:

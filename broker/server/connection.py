@@ -16,6 +16,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import Struct
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -51,6 +52,8 @@ _MOST_PER_TURN: Final = 1024 * 1024
 # several.
 _FAIR_REQUESTS: Final = 128
 _OTHER_REQUEST: Final = 8
+# How long it may start requests, whatever they cost.
+_FAIR_SECONDS: Final = 0.005
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
@@ -177,6 +180,7 @@ class Connection:
         server = self._server
         dispatch = self._dispatch  # an authenticator's also takes what comes in the same turn as the last step
         allowance = _FAIR_REQUESTS
+        end = perf_counter() + _FAIR_SECONDS
         while self._end - self._start >= 4 and not self._out:
             (size,) = _unpack_size(self._buffer, self._start)
             stop = self._start + 4 + size
@@ -185,7 +189,7 @@ class Connection:
                 return
             if stop > self._end or (self.requests and not self._may_batch(stop)):
                 break
-            if allowance <= 0:
+            if allowance <= 0 or (allowance < _FAIR_REQUESTS and perf_counter() >= end):
                 server.loop.call_soon(self.carry_on)
                 break
             frame = self._buffer[self._start + 4 : stop]

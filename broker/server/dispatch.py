@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.server.pieces import Pieces, Steps
-from barnabas.broker.server.request import Request
+from barnabas.broker.server.request import Pause, Request
 from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
-from barnabas.protocol.decoder import decoder, decoder_in_pieces, skip_tagged_fields
-from barnabas.protocol.encoder import Encoder, Splices, encoder, encoder_in_pieces
+from barnabas.protocol.decoder import DecoderInPieces, decoder, decoder_in_pieces, skip_tagged_fields
+from barnabas.protocol.encoder import Encoder, EncoderInPieces, Splices, encoder, encoder_in_pieces
 from barnabas.protocol.error_counts import ErrorCounts, error_counter, error_counter_in_pieces
 from barnabas.protocol.errors import ErrorCode, ProtocolError
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -95,7 +95,9 @@ class Route:
     """How one version of one API is decoded, handled and answered. Created on first use."""
 
     __slots__ = (
+        "_decode_in_pieces",
         "_encode",
+        "_encode_in_pieces",
         "_errors",
         "_flexible_answer",
         "_request_type",
@@ -121,9 +123,15 @@ class Route:
         encode = encoder(self._response_type, version)
         self._encode = encode if api.errors is None else _counting_errors(encode, self._response_type, api.errors)
         self._flexible_answer = response_header_version(api.key, version) == 1
+        # Made on their first use: most versions never see a long request or a long answer.
+        self._decode_in_pieces: DecoderInPieces[Any] | None = None
+        self._encode_in_pieces: EncoderInPieces | None = None
 
     def decode_in_pieces(self, frame: memoryview, pos: int) -> Steps[tuple[Message, int]]:
-        return decoder_in_pieces(self._request_type, self.version)(frame, pos)
+        if self._decode_in_pieces is None:
+            self._decode_in_pieces = decoder_in_pieces(self._request_type, self.version)
+            yield
+        return (yield from self._decode_in_pieces(frame, pos))
 
     def encode(self, correlation_id: int, message: Message) -> Output:
         """A complete frame, in the parts in which it is sent."""
@@ -144,7 +152,10 @@ class Route:
             yield from error_counter_in_pieces(self._response_type)(message, self._errors)
         out = bytearray(9) if self._flexible_answer else bytearray(8)
         splices: Splices = []
-        for _ in encoder_in_pieces(self._response_type, self.version)(message, out, splices):
+        if self._encode_in_pieces is None:
+            self._encode_in_pieces = encoder_in_pieces(self._response_type, self.version)
+            yield
+        for _ in self._encode_in_pieces(message, out, splices):
             if len(out) > _LONGEST_ANSWER:
                 raise AnswerTooLong
             yield
@@ -199,7 +210,8 @@ class Dispatcher:
             if key == ApiKey.API_VERSIONS and version not in self.apis[ApiKey.API_VERSIONS].served:
                 self._refuse_api_versions(connection, correlation_id)
                 return
-            route = self._new_route(key, version)
+            self._prepare(connection, frame, self._served(key, version), version)
+            return
         pos = _PREFIX_SIZE
         client_id = None
         if length >= 0:
@@ -234,11 +246,36 @@ class Dispatcher:
                 connection.hold_buffer()
                 if meter is not None:
                     meter.pause()
-                self.pieces.begin(self._decode_and_handle(request, decoding))
+                self.pieces.go_on_with(self._decode_and_handle(request, decoding))
                 return
         self.handle(request, message, route.handle)
         if meter is not None:
             meter.pause()
+
+    def _prepare(self, connection: Connection, frame: memoryview, api: Api, version: int) -> None:
+        """Make a route for the first request of a version, which keeps its place in the line meanwhile."""
+        place = Pause(connection)
+        connection.requests.append(place)
+        connection.hold_buffer()
+        self.pieces.begin(self._make_route_and_dispatch(connection, place, frame, api, version))
+
+    def _make_route_and_dispatch(
+        self, connection: Connection, place: Pause, frame: memoryview, api: Api, version: int
+    ) -> Steps[None]:
+        """To write and compile one codec takes as long as many requests, so each is a step of its own."""
+        try:
+            decoder(request_type(api.key), version)
+            yield
+            encoder(response_type(api.key), version)
+            yield
+            self._new_route(api.key, version)
+            if not connection.closed:
+                connection.requests.remove(place)
+                self.dispatch(connection, frame)
+        except ProtocolError as error:
+            self.refuse(connection, error)
+        finally:
+            connection.let_go_of_buffer()
 
     def _decode_and_handle(self, request: Request, decoding: Steps[tuple[Message, int]]) -> Steps[None]:
         """Continue to decode. The frame stays in the connection's buffer until it has been handled."""
@@ -314,16 +351,19 @@ class Dispatcher:
             self.on_refusal(connection, error)
         connection.close(str(error))
 
-    def _new_route(self, key: int, version: int) -> Route:
+    def _served(self, key: int, version: int) -> Api:
         try:
             api = self.apis[ApiKey(key)]
         except (KeyError, ValueError):
             raise UnknownRequest(f"no API has key {key} here") from None
         if version not in api.served:
             raise UnknownRequest(f"{api.key.api_name} has no version {version} here")
+        return api
+
+    def _new_route(self, key: int, version: int) -> Route:
         route = self._routes.get((key, version))
         if route is None:
-            route = self._routes[key, version] = self._make_route(api, version)
+            route = self._routes[key, version] = self._make_route(self._served(key, version), version)
         return route
 
     def _refuse_api_versions(self, connection: Connection, correlation_id: int) -> None:

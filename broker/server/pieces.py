@@ -40,7 +40,12 @@ class Pieces:
     def begin(self, steps: Steps[None]) -> None:
         """Do a first piece now, and the rest in turns to come. `steps` handles its own failures."""
         if not _piece(steps):
-            self._go_on_with(steps)
+            self.go_on_with(steps)
+
+    def go_on_with(self, steps: Steps[None]) -> None:
+        """Do the rest of what is under way in turns to come, behind the others."""
+        self._under_way.append(steps)
+        self._schedule()
 
     async def result(self, steps: Steps[T]) -> T:
         """The result of `steps`, for a coroutine that can wait for it."""
@@ -53,10 +58,6 @@ class Pieces:
             steps.close()
         self._under_way.clear()
 
-    def _go_on_with(self, steps: Steps[None]) -> None:
-        self._under_way.append(steps)
-        self._schedule()
-
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
@@ -68,7 +69,7 @@ class Pieces:
         while self._under_way:
             steps = self._under_way.popleft()
             if not _piece(steps):
-                self._go_on_with(steps)  # behind the others
+                self.go_on_with(steps)
             if perf_counter() >= end:
                 break
         if self._under_way:

@@ -153,25 +153,30 @@ class ShareCoordinator:
     ) -> initializing.InitializeShareGroupStateResponse:
         results = await self._each(request, _initialize, _not_initialized)
         return initializing.InitializeShareGroupStateResponse(
-            results=[initializing.InitializeStateResult(topic_id=topic, partitions=each) for topic, each in results]
+            results=[
+                initializing.InitializeStateResult(topic_id=topic, partitions=each)
+                async for topic, each in spread(results)
+            ]
         )
 
     async def read(self, request: reading.ReadShareGroupStateRequest) -> reading.ReadShareGroupStateResponse:
         results = await self._each(request, _read, _not_read)
         return reading.ReadShareGroupStateResponse(
-            results=[reading.ReadStateResult(topic_id=topic, partitions=each) for topic, each in results]
+            results=[reading.ReadStateResult(topic_id=topic, partitions=each) async for topic, each in spread(results)]
         )
 
     async def write(self, request: writing.WriteShareGroupStateRequest) -> writing.WriteShareGroupStateResponse:
         results = await self._each(request, _write, _not_written)
         return writing.WriteShareGroupStateResponse(
-            results=[writing.WriteStateResult(topic_id=topic, partitions=each) for topic, each in results]
+            results=[writing.WriteStateResult(topic_id=topic, partitions=each) async for topic, each in spread(results)]
         )
 
     async def delete(self, request: deleting.DeleteShareGroupStateRequest) -> deleting.DeleteShareGroupStateResponse:
         results = await self._each(request, _delete, _not_deleted)
         return deleting.DeleteShareGroupStateResponse(
-            results=[deleting.DeleteStateResult(topic_id=topic, partitions=each) for topic, each in results]
+            results=[
+                deleting.DeleteStateResult(topic_id=topic, partitions=each) async for topic, each in spread(results)
+            ]
         )
 
     async def read_summary(
@@ -179,7 +184,10 @@ class ShareCoordinator:
     ) -> summarizing.ReadShareGroupStateSummaryResponse:
         results = await self._each(request, _summarize, _not_summarized)
         return summarizing.ReadShareGroupStateSummaryResponse(
-            results=[summarizing.ReadStateSummaryResult(topic_id=topic, partitions=each) for topic, each in results]
+            results=[
+                summarizing.ReadStateSummaryResult(topic_id=topic, partitions=each)
+                async for topic, each in spread(results)
+            ]
         )
 
     async def _each(self, request: Any, decide: Decide[R], refuse: Refuse[R]) -> list[tuple[bytes, list[R]]]:
@@ -204,12 +212,11 @@ class ShareCoordinator:
             results.append((topic.topic_id, answers))
             async for data in spread(topic.partitions):
                 key = SharePartitionKey(request.group_id, topic.topic_id, data.partition)
-                coordinator_key = key.coordinator_key
-                found = self._runtime.shard_of(coordinator_key)
+                found = self._runtime.shard_of(key.coordinator_key)
                 if isinstance(found, ErrorCode):
                     answers.append(refuse(data.partition, Refusal(found)))
                     continue
-                operation = _Operation(coordinator_key, key, data, decide, refuse, one_is_done)
+                operation = _Operation(key, data, decide, refuse, one_is_done)
                 places.append((answers, len(answers)))
                 answers.append(operation.refused(ErrorCode.UNKNOWN_SERVER_ERROR))
                 asked.append(operation)
@@ -218,7 +225,7 @@ class ShareCoordinator:
                 self._at_end_of_turn()
         one_is_done()
         await over
-        for (answers, place), operation in zip(places, asked, strict=True):
+        async for (answers, place), operation in spread(zip(places, asked, strict=True)):
             answers[place] = operation.result
         return results
 
@@ -260,20 +267,23 @@ class _Operation(Generic[R]):
 
     def __init__(
         self,
-        coordinator_key: str,
         key: SharePartitionKey,
         data: Any,
         decide: Decide[R],
         refuse: Refuse[R],
         then: Callable[[], None],
     ) -> None:
-        self.key = coordinator_key
         self._partition = key
         self._data = data
         self._decide = decide
         self._refuse = refuse
         self._then = then
         self.result: R
+
+    @property
+    def key(self) -> str:
+        """Not kept: a request may name very many partitions of a group with a very long id."""
+        return self._partition.coordinator_key
 
     def decide(self, shard: ShareShard) -> CoordinatorResult:
         records, self.result = self._decide(shard, self._partition, self._data)

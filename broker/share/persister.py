@@ -17,6 +17,7 @@ from barnabas.broker.coordinator.cluster import Cluster, Peers
 from barnabas.broker.coordinator.key_hash import partition_of
 from barnabas.broker.interbroker.channel import ChannelError
 from barnabas.broker.internal_topics import SHARE_GROUP_STATE
+from barnabas.broker.server.pieces import spread
 from barnabas.broker.share.error_texts import text_of
 from barnabas.broker.share.key import SharePartitionKey
 from barnabas.protocol.api import ApiKey
@@ -222,14 +223,18 @@ class Persister:
 
     async def _ask(self, api: StateApi, request: Any, ask_here: Callable[[Any], Awaitable[M]]) -> M:
         """Ask for every partition, and again for those whose coordinator was not found, for a while."""
-        left: list[_Asked] = [(topic.topic_id, data) for topic in request.topics for data in topic.partitions]
+        left: list[_Asked] = [
+            (topic.topic_id, data) async for topic in spread(request.topics) async for data in spread(topic.partitions)
+        ]
         found: dict[tuple[bytes, int], Any] = {}
         end = self._clock.monotonic() + _PATIENCE_MS / 1000
         pause_ms = _FIRST_PAUSE_MS
         while True:
             await self._ask_once(api, request.group_id, left, ask_here, found)
             left = [
-                (topic_id, data) for topic_id, data in left if found[topic_id, data.partition].error_code in _ASK_AGAIN
+                (topic_id, data)
+                async for topic_id, data in spread(left)
+                if found[topic_id, data.partition].error_code in _ASK_AGAIN
             ]
             if not left or self._clock.monotonic() >= end:
                 break
@@ -239,9 +244,9 @@ class Persister:
             results=[
                 api.topic_result(
                     topic_id=topic.topic_id,
-                    partitions=[found[topic.topic_id, data.partition] for data in topic.partitions],
+                    partitions=[found[topic.topic_id, data.partition] async for data in spread(topic.partitions)],
                 )
-                for topic in request.topics
+                async for topic in spread(request.topics)
             ]
         )
         return response
@@ -256,10 +261,9 @@ class Persister:
     ) -> None:
         if self._cluster.topic(SHARE_GROUP_STATE) is None:
             await self._coordinator.ensure_topic()
-        for topic_id, data in asked:
-            found.pop((topic_id, data.partition), None)
         leaders: dict[int, list[_Asked]] = {}
-        for topic_id, data in asked:
+        async for topic_id, data in spread(asked):
+            found.pop((topic_id, data.partition), None)
             leader = self._leader(SharePartitionKey(group_id, topic_id, data.partition))
             leaders.setdefault(leader, []).append((topic_id, data))
         await asyncio.gather(
@@ -283,11 +287,11 @@ class Persister:
     ) -> None:
         """Ask one coordinator. Each partition has a result afterwards."""
         topics: dict[bytes, list[Any]] = {}
-        for topic_id, data in asked:
+        async for topic_id, data in spread(asked):
             topics.setdefault(topic_id, []).append(data)
         request = api.request(
             group_id=group_id,
-            topics=[api.topic(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
+            topics=[api.topic(topic_id=topic_id, partitions=each) async for topic_id, each in spread(topics.items())],
         )
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         response = None
@@ -303,12 +307,10 @@ class Persister:
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         if response is not None:
             error = ErrorCode.UNKNOWN_SERVER_ERROR  # for partitions that it does not name
-            found.update(
-                ((topic.topic_id, result.partition), result)
-                for topic in response.results
-                for result in topic.partitions
-            )
-        for topic_id, data in asked:
+            async for topic in spread(response.results):
+                async for result in spread(topic.partitions):
+                    found[topic.topic_id, result.partition] = result
+        async for topic_id, data in spread(asked):
             if (topic_id, data.partition) not in found:
                 found[topic_id, data.partition] = _failure(api, data.partition, error)
 

@@ -38,12 +38,6 @@ class Subjects:
         return {topic for topic, _ in self.partitions}
 
 
-@cache
-def types_of(struct: StructType) -> dict[str, Any]:
-    """The wire types of a struct's fields, computed once."""
-    return wire_types(struct)
-
-
 class _Plan(NamedTuple):
     """The fields of one struct that name its subjects."""
 
@@ -62,7 +56,7 @@ class _Plan(NamedTuple):
 
 @cache
 def _plan(struct: StructType) -> _Plan:
-    types = types_of(struct)
+    types = wire_types(struct)
     strings = [n for n, t in types.items() if t is STRING]
     string_lists = [n for n, t in types.items() if isinstance(t, list) and t[0] is STRING]
     number_lists = [n for n, t in types.items() if isinstance(t, list) and _is_int32(t[0])]
@@ -185,7 +179,7 @@ def names_transactions(struct: StructType) -> bool:
 
 
 def _child_types(struct: StructType) -> Iterator[StructType]:
-    for each in types_of(struct).values():
+    for each in wire_types(struct).values():
         inner = each[0] if isinstance(each, list) else each
         if isinstance(inner, StructType):
             yield inner

@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("--frames", type=int, default=100_000, metavar="N", help="how many frames (100000)")
     parser.add_argument("--seed", type=int, help="what the frames are made from (a new one)")
     parser.add_argument("--first", type=int, default=1, metavar="N", help="the number of the first frame (1)")
-    parser.add_argument("--turn-ms", type=float, default=250, help="fail for a longer turn of the loop (250); 0: never")
+    parser.add_argument("--turn-ms", type=float, default=60, help="fail for a longer turn of the loop (60); 0: never")
     parser.add_argument("--memory-mb", type=int, default=2000, help="fail for more memory (2000)")
     parser.add_argument("--restart-every", type=int, default=20_000, metavar="N", help="restart after N frames (20000)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="where the broker's data and log are left")

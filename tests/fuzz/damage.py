@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 from barnabas.protocol.codegen import is_number
-from barnabas.protocol.schema import BYTES, RECORDS, STRING, Struct, StructType, WireType
-from tests.fuzz.schema import types_of
+from barnabas.protocol.schema import BYTES, RECORDS, STRING, Struct, StructType, WireType, wire_types
 from tests.fuzz.values import TEXTS, interesting_number
 
 _HOSTILE_COUNTS = (1, 2, 127, 128, 1000, 65_536, 2**20, 2**28, 2**31 - 2)
@@ -53,7 +52,7 @@ def damage_fields(random: Random, message: Struct, version: int) -> None:
 
 def _places(message: Any, version: int) -> list[tuple[Struct, str, Any]]:
     found: list[tuple[Struct, str, Any]] = []
-    for name, wire_type in types_of(type(message)).items():
+    for name, wire_type in wire_types(type(message)).items():
         if version not in type(message).fields[name].versions:
             continue
         found.append((message, name, wire_type))

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from barnabas.protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
+from barnabas.protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType, wire_types
 from tests.fuzz.records import Batches
-from tests.fuzz.schema import types_of
 from tests.fuzz.world import GROUPS, INSTANCES, TOPICS, TRANSACTIONAL_IDS, World
 
 TEXTS = (
@@ -75,7 +74,7 @@ class Values:
 
     def _struct(self, struct: StructType, version: int) -> Any:
         values = {}
-        for name, wire_type in types_of(struct).items():
+        for name, wire_type in wire_types(struct).items():
             spec = struct.fields[name]
             if version not in spec.versions:
                 if spec.required:

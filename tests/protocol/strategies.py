@@ -40,13 +40,10 @@ def every_message() -> Iterator[tuple[type[Message], int]]:
                 yield message, version
 
 
-types_of = cache(wire_types)
-
-
 @cache
 def values(struct: StructType, version: int) -> st.SearchStrategy[Any]:
     """Instances of a struct as this version of its message can carry them: what it lacks has its default."""
-    types = types_of(struct)
+    types = wire_types(struct)
     fields = {}
     for name, spec in struct.fields.items():
         default = default_of(spec, types[name])

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from barnabas.protocol.api import ApiKey, request_type, response_type
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import encode
-from barnabas.protocol.schema import Message, Struct, StructType
-from tests.protocol.strategies import types_of, values
+from barnabas.protocol.schema import Message, Struct, StructType, wire_types
+from tests.protocol.strategies import values
 from tests.support.apache_kafka import java_command
 from tests.support.effort import examples
 from tests.support.zookeeper import KAFKA
@@ -134,7 +134,7 @@ def test_we_read_and_write_what_kafka_does(kafka: Kafka, name: str, version: int
 def in_json(struct: Struct, version: int) -> dict[str, Any]:
     """A struct as Kafka's converters read it; only what this version has."""
     written = {}
-    for name, wire_type in types_of(type(struct)).items():
+    for name, wire_type in wire_types(type(struct)).items():
         spec = struct.fields[name]
         given = getattr(struct, name)
         if version in spec.versions and not (spec.tag is not None and given is None):
@@ -155,7 +155,7 @@ def _in_json(wire_type: Any, given: Any, version: int) -> Any:
 
 
 def from_json(struct_type: StructType, written: dict[str, Any]) -> Any:
-    types = {camel_case(name): (name, wire_type) for name, wire_type in types_of(struct_type).items()}
+    types = {camel_case(name): (name, wire_type) for name, wire_type in wire_types(struct_type).items()}
     return struct_type(**{types[key][0]: _from_json(types[key][1], given) for key, given in written.items()})
 
 

@@ -426,6 +426,12 @@ def test_many_elements_take_several_pieces(version):
 
 
 @pytest.mark.parametrize("version", [0, 1])
+def test_long_strings_take_several_pieces(version):
+    message = Lists(numbers=[], names=["n" * 32767] * 100, points=[])  # each counts as 32 elements
+    assert in_pieces(Lists, version, encode(message, version)) == (message, 4)
+
+
+@pytest.mark.parametrize("version", [0, 1])
 def test_a_message_has_only_so_many_elements(version):
     most = Lists(numbers=[7] * (MOST_ELEMENTS - 1), names=[""], points=[])
     assert in_pieces(Lists, version, encode(most, version))[0] == most

@@ -9,6 +9,7 @@ from barnabas.protocol.codegen import ELEMENTS_PER_PIECE
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import Splices, encode, encoder, encoder_in_pieces
 from barnabas.protocol.errors import ProtocolError
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.schema import (
     Bool,
     Bytes,
@@ -232,3 +233,10 @@ def test_many_elements_take_several_pieces():
     out = bytearray()
     assert list(encoder_in_pieces(Shelf, 0)(Shelf(rows=rows), out, [])) == [None, None]
     assert out == encode(Shelf(rows=rows), 0)
+
+
+def test_long_strings_take_several_pieces():
+    message = ListGroupsRequest(states_filter=["s" * 32767] * 100)  # each counts as 32 elements
+    out = bytearray()
+    assert list(encoder_in_pieces(ListGroupsRequest, 4)(message, out, [])) == [None] * 3
+    assert out == encode(message, 4)

@@ -11,9 +11,8 @@ from barnabas.protocol import group_records, headers, transaction_records
 from barnabas.protocol.api import ApiKey, request_type, response_type
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import encode
-from barnabas.protocol.schema import Message, StructType, WireType
+from barnabas.protocol.schema import Message, StructType, WireType, wire_types
 from tests.golden import FILE, PROGRAM, samples
-from tests.protocol.strategies import types_of
 from tests.support.apache_kafka import run_java
 
 SAMPLES = {key: list(group) for key, group in groupby(samples(), lambda sample: (sample.name, sample.version))}
@@ -67,7 +66,7 @@ def test_the_samples_are_what_the_program_prints() -> None:
 
 def struct(struct_type: StructType, values: dict[str, Any]) -> Any:
     """The struct with these values, as Java names and writes them in JSON; what is not there has its default."""
-    types = {camel_case(name): (name, wire_type) for name, wire_type in types_of(struct_type).items()}
+    types = {camel_case(name): (name, wire_type) for name, wire_type in wire_types(struct_type).items()}
     given = {types[key][0]: value(types[key][1], each) for key, each in values.items()}
     return struct_type(**given)
 

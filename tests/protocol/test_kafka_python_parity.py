@@ -21,8 +21,8 @@ from barnabas.protocol.api import ApiKey, request_header_version, response_heade
 from barnabas.protocol.decoder import decode
 from barnabas.protocol.encoder import encode
 from barnabas.protocol.headers import RequestHeader, ResponseHeader
-from barnabas.protocol.schema import ZERO_UUID, Message, Struct, StructType, WireType
-from tests.protocol.strategies import every_message, types_of, values
+from barnabas.protocol.schema import ZERO_UUID, Message, Struct, StructType, WireType, wire_types
+from tests.protocol.strategies import every_message, values
 from tests.support.effort import examples
 
 # Each is absent from kafka-python as a whole; it has every version of all the others.
@@ -189,7 +189,7 @@ def _field_to_theirs(field: Any, value: Any, version: int) -> Any:
 
 def from_theirs(struct: StructType, value: Any, version: int) -> Any:
     """What kafka-python decoded, as our struct. What this version lacks keeps our default, not theirs."""
-    types = types_of(struct)
+    types = wire_types(struct)
     fields = {}
     for name, spec in struct.fields.items():
         if version in spec.versions:

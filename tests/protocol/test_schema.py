@@ -114,6 +114,10 @@ class TestWireTypes:
         assert types["weight"].code == "i"
         assert wire_types(Item)["prices"][0].code == "h"
 
+    def test_are_resolved_once(self) -> None:
+        """Every codec needs them, and the first request of each version waits for its codecs."""
+        assert wire_types(Parcel) is wire_types(Parcel)
+
     def test_have_a_zero(self) -> None:
         class Zeroes(Struct):
             text: String = field("0")

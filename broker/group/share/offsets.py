@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
+from typing import NamedTuple
 
 from barnabas.broker.coordinator.result import CoordinatorResult
 from barnabas.broker.group.refused import Refused
@@ -31,6 +32,44 @@ def delete_error(error: ErrorCode, message: str | None = None) -> deleting.Delet
     return deleting.DeleteShareGroupOffsetsResponse(error_code=error, error_message=message, responses=[])
 
 
+class Alteration(NamedTuple):
+    """What a request wants of the partitions that there are, and what it is answered if nothing fails."""
+
+    starts: dict[bytes, dict[int, int]]
+    asked: dict[bytes, NamedPartitions]
+    response: altering.AlterShareGroupOffsetsResponse
+
+
+def alteration(
+    topics: Topics, wanted: Iterable[altering.AlterShareGroupOffsetsRequestTopic]
+) -> Generator[None, None, Alteration]:
+    """Yields after each partition: a request may name very many."""
+    result = Alteration({}, {}, altering.AlterShareGroupOffsetsResponse(responses=[]))
+    for topic in wanted:
+        image = topics.topic(topic.topic_name)
+        count = 0 if image is None else len(image.partitions)
+        known: dict[int, int] = {}
+        answers = []
+        for each in topic.partitions:
+            if each.partition_index < count:
+                known[each.partition_index] = each.start_offset
+            answers.append(_altered(each.partition_index, count))
+            yield
+        if image is not None:
+            result.asked[image.topic_id] = NamedPartitions(image.name, frozenset(known))
+            if known:
+                result.starts[image.topic_id] = known
+        result.response.responses.append(
+            altering.AlterShareGroupOffsetsResponseTopic(
+                topic_name=topic.topic_name,
+                topic_id=ZERO_UUID if image is None else image.topic_id,
+                partitions=answers,
+            )
+        )
+        yield
+    return result
+
+
 class ShareOffsets:
     def __init__(self, membership: ShareMembership, states: States, topics: Topics) -> None:
         self._membership = membership
@@ -39,34 +78,15 @@ class ShareOffsets:
 
     # --- alter ---
 
-    def alter(self, request: altering.AlterShareGroupOffsetsRequest, answer: AnswerAlter) -> CoordinatorResult:
+    def alter(self, group_id: str, wanted: Alteration, answer: AnswerAlter) -> CoordinatorResult:
         """Give partitions a new state that begins at an offset. The group and its partitions need not be there yet."""
         try:
-            group = _empty(self._membership.begin(request.group_id))
+            group = _empty(self._membership.begin(group_id))
         except Refused as refused:
             message, error = str(refused), refused.error
             return CoordinatorResult(done=lambda failure: answer(alter_error(failure or error, message)))
-        starts: dict[bytes, dict[int, int]] = {}
-        asked: dict[bytes, NamedPartitions] = {}
-        response = altering.AlterShareGroupOffsetsResponse(responses=[])
-        for topic in request.topics:
-            image = self._topics.topic(topic.topic_name)
-            count = 0 if image is None else len(image.partitions)
-            known = {
-                each.partition_index: each.start_offset for each in topic.partitions if each.partition_index < count
-            }
-            if image is not None:
-                asked[image.topic_id] = NamedPartitions(image.name, frozenset(known))
-                if known:
-                    starts[image.topic_id] = known
-            response.responses.append(
-                altering.AlterShareGroupOffsetsResponseTopic(
-                    topic_name=topic.topic_name,
-                    topic_id=ZERO_UUID if image is None else image.topic_id,
-                    partitions=[_altered(each.partition_index, count) for each in topic.partitions],
-                )
-            )
-        group_id, epoch = group.group_id, group.epoch
+        starts, asked, response = wanted
+        epoch = group.epoch
 
         def noted(error: ErrorCode) -> None:
             if error:

@@ -15,6 +15,7 @@ from barnabas.broker.group.share.group import ShareGroup
 from barnabas.broker.group.share.partitions import Partitions
 from barnabas.broker.group.share.records import state_record
 from barnabas.broker.group.topics import Topics
+from barnabas.broker.server.pieces import spread
 from barnabas.broker.share.persister import ShareState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import delete_share_group_state as deleting
@@ -54,6 +55,9 @@ class States:
 
     def initialize(self, group_id: str, epoch: int, starts: Starts, then: Initialized = _nothing) -> None:
         """Create states. `then` gets the error of each partition, and the error of noting that, if there is one."""
+        self._background.start(self._initialize(group_id, epoch, starts, then))
+
+    async def _initialize(self, group_id: str, epoch: int, starts: Starts, then: Initialized) -> None:
         request = initializing.InitializeShareGroupStateRequest(
             group_id=group_id,
             topics=[
@@ -61,15 +65,12 @@ class States:
                     topic_id=topic_id,
                     partitions=[
                         initializing.PartitionData(partition=index, state_epoch=epoch, start_offset=start)
-                        for index, start in sorted(partitions.items())
+                        async for index, start in spread(sorted(partitions.items()))
                     ],
                 )
-                for topic_id, partitions in starts.items()
+                async for topic_id, partitions in spread(starts.items())
             ],
         )
-        self._background.start(self._initialize(request, then))
-
-    async def _initialize(self, request: initializing.InitializeShareGroupStateRequest, then: Initialized) -> None:
         response = await self._share_state.initialize(request)
         errors = _errors(response.results)
         failed = any(errors.values())

@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
-from barnabas.broker.testing.subjects import TopicName, partition_of, topic_of, types_of
+from barnabas.broker.testing.subjects import TopicName, partition_of, topic_of
 from barnabas.protocol.api import ApiKey, request_type, response_type
 from barnabas.protocol.error_counts import ERROR_FIELDS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
-from barnabas.protocol.schema import BYTES, NO_VERSIONS, STRING, Message, Struct, StructType, WireType
+from barnabas.protocol.schema import BYTES, NO_VERSIONS, STRING, Message, Struct, StructType, WireType, wire_types
 
 _PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
 _NAME_FIELDS: Final = ("name", "topic", "topic_name", "group_id", "key", "transactional_id", "user")
@@ -166,7 +166,7 @@ def _exists(struct: StructType, name: str, version: int) -> bool:
 def _mirrored(
     owner: StructType, mirror: Mirror, entries: Sequence[Any], version: int, error: ErrorCode, of_parts: bool
 ) -> list[Struct]:
-    struct = types_of(owner)[mirror.answer][0]
+    struct = wire_types(owner)[mirror.answer][0]
     own_error = error_field(struct, version)
     built = []
     for entry in entries:
@@ -186,7 +186,7 @@ def _mirrored(
 
 @cache
 def _errors_inside(struct: StructType, mirror: Mirror) -> bool:
-    inner = types_of(struct)[mirror.answer][0]
+    inner = wire_types(struct)[mirror.answer][0]
     if any(name in inner.fields for name in ERROR_FIELDS):
         return True
     return mirror.inner is not None and _errors_inside(inner, mirror.inner)
@@ -195,7 +195,7 @@ def _errors_inside(struct: StructType, mirror: Mirror) -> bool:
 def _filled(struct: StructType, entry: Any) -> Any:
     """A struct of the answer, named as the request's entry (a struct, a name or a number); the rest is nothing."""
     values = {}
-    for name, wire_type in types_of(struct).items():
+    for name, wire_type in wire_types(struct).items():
         spec = struct.fields[name]
         identity = _identity(name, entry)
         if identity is not None:

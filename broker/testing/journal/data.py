@@ -11,11 +11,10 @@ import uuid
 from functools import cache
 from typing import Any, Final
 
-from barnabas.broker.testing.subjects import types_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import HEADER_SIZE, MAGIC, read_header
 from barnabas.protocol.records.compression import CompressionType
-from barnabas.protocol.schema import BYTES, RECORDS, Struct, StructType
+from barnabas.protocol.schema import BYTES, RECORDS, Struct, StructType, wire_types
 from barnabas.storage.segment import FileSlice
 
 Json = dict[str, Any]
@@ -39,7 +38,7 @@ def to_data(struct: Struct, version: int) -> Json:
 @cache
 def _plan(struct: StructType, version: int) -> tuple[tuple[str, Any], ...]:
     """The fields of a version, and how each is converted (None: it is plain data already)."""
-    types = types_of(struct)
+    types = wire_types(struct)
     return tuple(
         (name, _error_name if name in _ERROR_FIELDS else _converter(types[name], version))
         for name, spec in struct.fields.items()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.command import main
+from barnabas.command import main, serve
 
 
 @pytest.fixture
@@ -94,3 +94,9 @@ def test_each_of_several_ports_must_be_valid(address, capsys):
 
 def test_more_ports_than_brokers_are_refused(refused):
     assert "--listen has 3 ports for 2 broker(s)" in refused("--brokers", "2", "--listen", "localhost:9092,9093,9094")
+
+
+def test_a_garbage_collection_examines_few_objects():
+    """The loop waits for it; ten thousand objects take milliseconds."""
+    young, times, _ = serve._GARBAGE_COLLECTION
+    assert young * (times + 2) <= 12_000

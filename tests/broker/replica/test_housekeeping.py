@@ -1,10 +1,12 @@
 """Periodic work, on a clock that the test moves."""
 
 import asyncio
+import itertools
 
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.broker.server import pieces
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_offsets
 from barnabas.storage.filesystem import FileSystem
@@ -68,6 +70,11 @@ def append(broker, value, index=0, **fields):
     assert not isinstance(found.append_now(records, broker.clock.now_ms()), Exception)
 
 
+async def all_logs_looked_at(broker):
+    while broker.server.dispatcher.pieces.are_under_way:  # noqa: ASYNC110, each turn of the loop does a piece
+        await asyncio.sleep(0)
+
+
 def values(broker, index=0):
     return values_of(read_all(partition(broker, "t", index).log))
 
@@ -79,6 +86,7 @@ async def test_old_segments_are_deleted(broker, clock, disk, tmp_path):
     append(broker, b"b")
     assert values(broker) == [b"a", b"b"]
     clock.advance(RETENTION_CHECK)
+    await all_logs_looked_at(broker)
     assert values(broker) == [b"b"]
     assert partition(broker).log.log_start_offset == 1
     deleted = tmp_path / "t-0" / "00000000000000000000.log.deleted"
@@ -86,6 +94,34 @@ async def test_old_segments_are_deleted(broker, clock, disk, tmp_path):
     clock.advance(60)
     await disk.until("unlink", "00000000000000000000.log.deleted")
     assert not deleted.exists()
+
+
+async def test_each_log_is_a_step_of_its_own(broker, clock, monkeypatch):
+    await create_topic(broker, "t", partitions=3, retention_ms=1000)
+    for index in range(3):
+        append(broker, b"a", index)
+    monkeypatch.setattr(pieces, "perf_counter", itertools.count(0.0).__next__)  # every step takes longer than a piece
+    seen = [[values(broker, index) for index in range(3)]]
+    clock.advance(RETENTION_CHECK)
+    while seen[-1] != [[], [], []]:
+        seen.append([values(broker, index) for index in range(3)])
+        await asyncio.sleep(0)
+    left = [sum(map(len, each)) for each in seen]
+    assert sorted({*left}) == [0, 1, 2, 3]
+
+
+async def test_a_topic_that_is_deleted_between_two_steps_is_left_out(broker, clock, monkeypatch):
+    await create_topic(broker, "t", partitions=3, retention_ms=1000)
+    for index in range(3):
+        append(broker, b"a", index)
+    logs = [partition(broker, "t", index).log for index in range(3)]
+    monkeypatch.setattr(pieces, "perf_counter", itertools.count(0.0).__next__)
+    clock.advance(RETENTION_CHECK)
+    for index in range(3):
+        partition(broker, "t", index).deleted = True
+    await all_logs_looked_at(broker)
+    assert [log.log_start_offset for log in logs] == [1, 0, 0]
+    assert broker.set_aside.entries() == []
 
 
 @pytest.mark.parametrize("refusal", [OSError("not this one"), RuntimeError("nobody foresaw this")])
@@ -99,6 +135,7 @@ async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, c
     clock.advance(1)
     with capture_logs() as logs:
         clock.advance(2 * RETENTION_CHECK)
+        await all_logs_looked_at(broker)
     assert [values(broker, index) for index in (0, 2)] == [[], []]
     errors = [entry for entry in logs if entry["log_level"] == "error"]
     assert [(entry["kind"], entry["name"], entry["exc_info"]) for entry in errors] == [
@@ -106,6 +143,7 @@ async def test_a_partition_that_fails_does_not_keep_the_others_from_it(broker, c
     ]
     disk.refused = None
     clock.advance(RETENTION_CHECK)
+    await all_logs_looked_at(broker)
     assert values(broker, 1) == []
     assert broker.set_aside.entries() == []
 
@@ -117,6 +155,7 @@ async def test_a_topic_may_be_deleted_before_its_old_segments_are(tmp_path, cloc
             append(broker, b"a")
             append(broker, b"b")
             clock.advance(RETENTION_CHECK)
+            await all_logs_looked_at(broker)
             await delete_topic(broker)
             await disk.until("unlink", "partition.metadata")
             clock.advance(60)

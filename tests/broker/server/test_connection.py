@@ -1,6 +1,7 @@
 """Connections, as the bytes go over a real socket: pipelining, odd cuts, large frames, slow and broken clients."""
 
 import asyncio
+import itertools
 import os
 import struct
 
@@ -117,6 +118,30 @@ async def test_a_coroutine_may_handle_a_request():
 
     async with serving(Api(ApiKey.HEARTBEAT, slow)) as server, connected(server) as client:
         assert (await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=1)).throttle_time_ms == 5
+
+
+async def test_a_client_whose_requests_take_long_lets_others_have_their_turn(monkeypatch):
+    handled = []
+
+    def handle(request, message):
+        handled.append(request.client_id)
+        return HeartbeatResponse()
+
+    async with (
+        serving(Api(ApiKey.HEARTBEAT, handle)) as server,
+        connected(server) as slow,
+        connected(server) as other,
+    ):
+        await slow.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        monkeypatch.setattr(
+            connection_module, "perf_counter", itertools.count(0.0).__next__
+        )  # each request takes a second
+        slow.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, client_id="slow") * 10)
+        other.send(frame(ApiKey.HEARTBEAT, HEARTBEAT, client_id="other"))
+        await other.answer(ApiKey.HEARTBEAT)
+        for _ in range(10):
+            await slow.answer(ApiKey.HEARTBEAT)
+    assert handled.index("other") < 5
 
 
 async def test_a_client_that_sends_very_much_at_once_lets_others_have_their_turn():

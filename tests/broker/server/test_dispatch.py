@@ -1,15 +1,18 @@
 """From a frame to its handler and back: the table, odd headers, and handlers of each kind."""
 
 import asyncio
+import itertools
 import struct
 
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.broker.server import dispatch, pieces
 from barnabas.broker.server.dispatch import SMALL_FRAME, Api, Dispatcher, Route
 from barnabas.protocol.api import ApiKey, request_type
 from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, least_size
 from barnabas.protocol.decoder import MOST_ELEMENTS, decode
+from barnabas.protocol.encoder import encode, encoder
 from barnabas.protocol.frames import framed
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -192,6 +195,78 @@ def test_records_that_lie_in_files_are_parts_of_their_own_between_the_bytes_arou
     assert (size, correlation_id) == (len(whole) - 4, 3)
     read = decode(FetchResponse, version, whole[9 if version == 12 else 8 :])
     assert [bytes(partition.records) for partition in read.responses[0].partitions] == [b"x" * 5, b"x" * 7]
+
+
+# --- codecs ---
+
+
+async def count_turns():
+    turns = itertools.count()
+    loop = asyncio.get_running_loop()
+    now = 0
+
+    def count():
+        nonlocal now
+        now = next(turns)
+        loop.call_soon(count)
+
+    count()
+    return lambda: now
+
+
+async def test_each_codec_of_a_version_is_made_in_a_turn_of_its_own(monkeypatch):
+    """They take milliseconds each, and the first request of a version needs them."""
+    made, turn = [], await count_turns()
+    monkeypatch.setattr(pieces, "perf_counter", itertools.count(0.0).__next__)  # every step takes longer than a piece
+    for name in ("decoder", "encoder"):
+        make = getattr(dispatch, name)
+        monkeypatch.setattr(dispatch, name, lambda *of, make=make: made.append(turn()) or make(*of))
+    async with serving(AT_ONCE) as server, connected(server) as client:
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=2)
+        asked = len(made)
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT, version=2)
+    decoder_made, encoder_made, *found_again = made
+    assert decoder_made < encoder_made
+    assert len(found_again) == 2  # by the route
+    assert asked == len(made)
+
+
+def test_the_codecs_of_long_messages_are_made_in_a_step_of_their_own():
+    route = Route(Api(ApiKey.DESCRIBE_GROUPS, described), 5)
+    body = memoryview(encode(DescribeGroupsRequest(groups=["g"]), 5))
+    answer = DescribeGroupsResponse(groups=[])
+    for steps in (1, 0):
+        assert len(list(route.decode_in_pieces(body, 0))) == steps
+        assert len(list(route.encode_in_pieces(1, answer))) == steps
+
+
+async def test_requests_of_several_new_versions_are_answered_in_their_order(monkeypatch):
+    monkeypatch.setattr(pieces, "perf_counter", itertools.count(0.0).__next__)
+    async with serving(AT_ONCE, API_VERSIONS) as server, connected(server) as client:
+        requests = [frame(ApiKey.HEARTBEAT, HEARTBEAT, version, correlation_id=version) for version in (3, 1, 3, 0, 2)]
+        client.send(b"".join(requests))
+        answers = [await client.answer(ApiKey.HEARTBEAT, version) for version in (3, 1, 3, 0, 2)]
+    assert [correlation_id for correlation_id, _ in answers] == [3, 1, 3, 0, 2]
+
+
+async def test_a_client_that_goes_before_its_codecs_are_made_is_not_served(monkeypatch):
+    handled, encoding = [], asyncio.Event()
+    monkeypatch.setattr(pieces, "perf_counter", itertools.count(0.0).__next__)
+    async with serving(Api(ApiKey.HEARTBEAT, lambda *request: handled.append(request))) as server:
+        async with connected(server) as client:
+
+            def make(message, version):
+                (connection,) = server.connections
+                connection.close()
+                encoding.set()
+                return encoder(message, version)
+
+            monkeypatch.setattr(dispatch, "encoder", make)
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT))
+            await encoding.wait()
+            assert await client.closed()
+    assert handled == []
+    assert not server.dispatcher.pieces.are_under_way
 
 
 # --- in pieces ---

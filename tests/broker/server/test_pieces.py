@@ -151,3 +151,11 @@ def test_once_for_each_key():
     result = once(work)
     assert [result(key) for key in ("a", "b", "a")] == ["A", "B", "A"]
     assert done == ["a", "b"]
+
+
+async def test_the_rest_of_what_is_under_way_waits_for_the_next_turn():
+    pieces, done = Pieces(), []
+    pieces.go_on_with(steps("a", 2, done))
+    assert done == []
+    await ended(pieces)
+    assert done == ["a0", "a1"]

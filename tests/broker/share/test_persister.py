@@ -1,8 +1,12 @@
+import asyncio
+import itertools
+
 import pytest
 
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.interbroker.channel import ChannelError
 from barnabas.broker.internal_topics import SHARE_GROUP_STATE
+from barnabas.broker.server import pieces
 from barnabas.broker.share.persister import Persister
 from barnabas.client.requests.shares import delete_share_group_state
 from barnabas.protocol.errors import ErrorCode
@@ -131,3 +135,25 @@ async def test_a_coordinator_that_fails_is_an_error_in_each_result(world):
     world.leaders = [OWN, OWN]
     world.here.says = [RuntimeError("unforeseen")]
     assert await world.errors(2) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+
+async def test_many_partitions_do_not_make_a_turn_of_the_loop_long(world, monkeypatch):
+    monkeypatch.setattr(pieces, "perf_counter", itertools.count(0.0).__next__)  # each step takes longer than a piece
+    most = looked_up = 0
+    loop = asyncio.get_running_loop()
+    leader = world.persister._leader
+
+    def counted(key):
+        nonlocal looked_up
+        looked_up += 1
+        return leader(key)
+
+    def turn():
+        nonlocal looked_up, most
+        most, looked_up = max(most, looked_up), 0
+        loop.call_soon(turn)
+
+    world.persister._leader = counted
+    turn()
+    assert await world.errors(100) == [ErrorCode.NONE] * 100
+    assert most == 1

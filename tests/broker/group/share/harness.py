@@ -1,9 +1,19 @@
 """Members of a share group at a coordinator without a broker."""
 
 from barnabas.broker.group.client import ClientInfo
+from barnabas.broker.group.share.offsets import alteration
 from barnabas.client.requests import share_groups
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.group.harness import GROUP, Answer, Coordinator, FewTopics
+
+
+def result_of(steps):
+    """What a generator returns, with all of its steps at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def group_of(*topics, **settings):
@@ -58,7 +68,8 @@ class Group:
     def alter(self, *offsets):
         answer = Answer()
         request = share_groups.alter_share_group_offsets(GROUP, *offsets)
-        self.coordinator.carry_out(self.coordinator.shard.shares.offsets.alter(request, answer))
+        wanted = result_of(alteration(self.coordinator.topics, request.topics))
+        self.coordinator.carry_out(self.coordinator.shard.shares.offsets.alter(GROUP, wanted, answer))
         return answer.message
 
     def forget(self, *topics):
