@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-const patience = 40 * time.Second
+const patience = 80 * time.Second // less than a scenario waits
 
 type partition struct {
 	Topic     string `json:"topic"`
@@ -138,7 +138,11 @@ func perform(asked *call, opened *[]*client) (any, error) {
 }
 
 func open(asked *call) (*client, error) {
-	made := &client{owned: map[partition]bool{}, told: rebalances{[]partition{}, []partition{}}}
+	made := &client{
+		// By default kgo waits 5 s before it asks again who leads a partition.
+		options: []kgo.Opt{kgo.MetadataMinAge(100 * time.Millisecond)},
+		owned:   map[partition]bool{}, told: rebalances{[]partition{}, []partition{}},
+	}
 	for name, value := range asked.Settings {
 		options, err := option(name, value, asked.Call)
 		if err != nil {
