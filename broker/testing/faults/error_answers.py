@@ -21,7 +21,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDir
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
 from barnabas.protocol.schema import BYTES, NO_VERSIONS, STRING, Message, Struct, StructType, WireType
 
-ERROR_FIELDS: Final = ("error_code", "partition_error_code")
+ERROR_FIELDS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")
 _PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
 _NAME_FIELDS: Final = ("name", "topic", "topic_name", "group_id", "key", "transactional_id", "user")
 _OTHER_IDENTITIES: Final = (

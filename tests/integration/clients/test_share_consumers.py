@@ -47,6 +47,7 @@ def test_what_a_member_releases_goes_to_the_next_and_what_it_accepts_to_nobody(
     franz_go: FranzGoClient, broker: Barnabas, new_name: str, group: str
 ):
     topic = broker.create_topic(new_name)
+    broker.strict.start()
     franz_go.write(topic, *(ProducerRecord(b"%d" % number) for number in range(3)))
     one = franz_go.share_consumer(group, topic)
     assert read(one, 3, "release") == [(0, 1), (1, 1), (2, 1)]
@@ -60,3 +61,4 @@ def test_what_a_member_releases_goes_to_the_next_and_what_it_accepts_to_nobody(
     with franz_go.share_consumer(group, topic) as last:  # what was accepted or rejected does not come again
         franz_go.write(topic, ProducerRecord(b"4"))
         assert read(last, 1, "accept") == [(4, 1)]
+    assert broker.strict.reports == []
