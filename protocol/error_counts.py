@@ -13,7 +13,7 @@ from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, Source
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.schema import Message, StructType, wire_types
 
-ERROR_FIELDS: Final = ("error_code", "partition_error_code")
+ERROR_FIELDS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")
 
 # By code. An answer that says NONE is not counted.
 ErrorCounts = dict[int, int]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.support import apache_kafka, parallel, preparation
+from tests.support import apache_kafka, franz_go, parallel, preparation
 from tests.support.module_names import loaded_twice
 from tests.support.temporary_files import TemporaryFiles
 
@@ -47,16 +47,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Skip the tests marked `java` where Java is missing. In CI (CI=true) they run, and fail with that reason."""
+    """Skip tests marked `java` or `go` where that is missing. In CI (CI=true) they run, and fail with the reason."""
     gc.freeze()
     gc.enable()
-    items = [item for item in session.items if item.get_closest_marker("java")]
-    if not items or session.config.option.collectonly:
+    if session.config.option.collectonly:
         return
-    reason = apache_kafka.unavailable()
-    if reason and os.environ.get("CI") != "true":
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason=reason))
+    for marker, unavailable in (("java", apache_kafka.unavailable), ("go", franz_go.unavailable)):
+        items = [item for item in session.items if item.get_closest_marker(marker)]
+        reason = unavailable() if items else None
+        if reason and os.environ.get("CI") != "true":
+            for item in items:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(optionalhook=True)

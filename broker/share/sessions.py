@@ -34,7 +34,7 @@ class ShareSession:
 
     def __init__(self, key: SessionKey, places: Iterable[Place], connection: Connection) -> None:
         self.key = key
-        self.epoch = _next(INITIAL_EPOCH)
+        self.epoch = next_epoch(INITIAL_EPOCH)
         self.places: dict[Place, None] = dict.fromkeys(places)
         self.connection = connection
 
@@ -95,7 +95,7 @@ class ShareSessions:
         session.places.update(dict.fromkeys(added))
         for place in forgotten:
             session.places.pop(place, None)
-        session.epoch = _next(epoch)
+        session.epoch = next_epoch(epoch)
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> ErrorCode:
@@ -109,7 +109,7 @@ class ShareSessions:
             return ErrorCode.NONE
         if epoch != session.epoch:
             return ErrorCode.INVALID_SHARE_SESSION_EPOCH
-        session.epoch = _next(epoch)
+        session.epoch = next_epoch(epoch)
         return ErrorCode.NONE
 
     def end(self, key: SessionKey) -> ShareSession | None:
@@ -132,5 +132,5 @@ class ShareSessions:
         return [session for session in map(self.end, keys) if session is not None]
 
 
-def _next(epoch: int) -> int:
+def next_epoch(epoch: int) -> int:
     return 1 if epoch == _MAX_EPOCH else epoch + 1

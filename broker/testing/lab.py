@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from barnabas.broker.server.observe import Exchange, install, uninstall
+from barnabas.broker.share.sessions import INITIAL_EPOCH, SessionKey
 from barnabas.broker.testing.faults.faults import Faults
 from barnabas.broker.testing.fleet import Fleet
 from barnabas.broker.testing.journal.journal import Journal
@@ -20,6 +21,7 @@ from barnabas.broker.testing.strict.strict import Strict
 from barnabas.broker.testing.subjects import Subjects, subjects_of
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.share_fetch import ShareFetchRequest
 from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -132,6 +134,14 @@ def _subjects(broker: Broker, message: Message) -> Subjects:
             name = key.topic or name_of(key.topic_id)
             if name is not None:
                 subjects.partitions.append((name, key.partition))
+    if isinstance(message, ShareFetchRequest) and message.share_session_epoch != INITIAL_EPOCH:
+        share_session = broker.share_partitions.sessions.find(
+            SessionKey(message.group_id or "", message.member_id or "")
+        )
+        for topic_id, index in share_session.places if share_session is not None else ():
+            name = name_of(topic_id)
+            if name is not None:
+                subjects.partitions.append((name, index))
     return subjects
 
 

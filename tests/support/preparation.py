@@ -1,17 +1,18 @@
-"""python -m tests.support.preparation: prepare what the tests need from Java and npm.
+"""python -m tests.support.preparation: prepare what the tests need from Java, Go and npm.
 
 A run of all tests begins with it, while its workers still collect their tests. CI does it sooner, while it compiles.
 
-The first run on a machine downloads Apache Kafka (two versions) and Spark's connector, and makes archives of classes.
-Tests that need one of them before it is there wait for it (`tests/support/cache.py`).
+The first run on a machine downloads Apache Kafka (two versions) and Spark's connector, makes archives of classes,
+and builds a program in Go. Tests that need one of them before it is there wait for it (`tests/support/cache.py`).
 """
 
 from contextlib import suppress
 from threading import Thread
 
 from barnabas.pipeline.errors import PipelineError
-from tests.support import apache_kafka, axe, zookeeper
+from tests.support import apache_kafka, axe, franz_go, zookeeper
 from tests.support.apache_kafka import JavaError, JavaUnavailableError
+from tests.support.franz_go import GoUnavailableError
 
 
 def prepare_axe() -> None:
@@ -27,6 +28,12 @@ def begin() -> None:
 def prepare() -> None:
     """Say nothing if something is missing: the tests that need it say so."""
     prepare_axe()
+    prepare_java()
+    with suppress(GoUnavailableError):
+        franz_go.program()
+
+
+def prepare_java() -> None:
     try:
         apache_kafka.java()
         apache_kafka.libraries()

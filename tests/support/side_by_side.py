@@ -70,6 +70,11 @@ class Side:
         while any(p.error_code for t in self.ask(ApiKey.LIST_OFFSETS, ends, 7).topics for p in t.partitions):
             pause()
 
+    def topics_are(self, other: Side) -> None:
+        """This broker has the topics of another, under the same ids."""
+        self._ids.update(other._ids)
+        self._names.update(other._names)
+
     def has_topic(self, name: str) -> bool:
         return name in self._ids
 

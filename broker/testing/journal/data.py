@@ -19,7 +19,7 @@ from barnabas.storage.segment import FileSlice
 
 Json = dict[str, Any]
 
-_ERROR_FIELDS: Final = ("error_code", "partition_error_code", "topic_config_error_code")
+_ERROR_FIELDS: Final = ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 _SECRET: Final = ("password", "secret", "jaas", "token", "credential", "keystore.key")
 _HIDDEN: Final = "(hidden)"
 _NAMES: Final = {int(code): code.name for code in ErrorCode}

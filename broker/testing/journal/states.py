@@ -1,4 +1,4 @@
-"""What requests change: groups, transactions, high watermarks and fetch sessions, as differences.
+"""What requests change: groups, transactions, high watermarks, records of share groups and sessions, as differences.
 
 The last known state of a thing is compared with its current state whenever a request about it arrives, has been given
 to its handler, or is answered. A difference is attributed to the request at whose step it is found, or, if it was
@@ -10,23 +10,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.broker.share.key import SharePartitionKey
+from barnabas.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
+from barnabas.broker.share.state_batches import DeliveryState
 from barnabas.broker.testing.subjects import Subjects
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from barnabas.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 Json = dict[str, Any]
-# A kind, and a name: a group's or a transaction's, or a topic with the number of a partition.
+# A kind, and a name: a group's or a transaction's, a topic with the number of a partition, or a group with both.
 Thing = tuple[str, Any]
 
 # The APIs that can move offsets of partitions.
 _MOVES_OFFSETS: Final = frozenset(
     {ApiKey.PRODUCE, ApiKey.DELETE_RECORDS, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.INIT_PRODUCER_ID}
 )
+# The APIs that give out records of share groups, or say what became of them.
+_SHARES_RECORDS: Final = frozenset({ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
 # How many things are remembered: the most recently used ones.
 _REMEMBERED: Final = 10_000
 
@@ -48,6 +55,13 @@ class States:
                 known = broker.transactions.describe(transactional_id)
                 if not isinstance(known, ErrorCode):
                     things += [("partition", each) for each in known.partitions]
+        if key in _SHARES_RECORDS:
+            things += [
+                ("share_partition", (group_id, *each))
+                for group_id in subjects.groups
+                for each in subjects.partitions
+                if each[1] is not None
+            ]
         return list(dict.fromkeys(things))
 
     def changes(self, broker: Broker, things: Iterable[Thing]) -> list[Json]:
@@ -70,6 +84,8 @@ def _look(broker: Broker, thing: Thing) -> Json:
     kind, name = thing
     if kind == "partition":
         return _partition(broker, *name)
+    if kind == "share_partition":
+        return _share_partition(broker, *name)
     return _group(broker, name) if kind == "group" else _transaction(broker, name)
 
 
@@ -100,12 +116,36 @@ def _partition(broker: Broker, topic: str, index: int) -> Json:
     }
 
 
+def _share_partition(broker: Broker, group_id: str, topic: str, index: int) -> Json:
+    """How far a share group has come in a partition: in Kafka's words, its start offset and end offset. `acquired` and
+    `available` are how many records in between members have, and have given back."""
+    image = broker.cluster.topic(topic)
+    key = SharePartitionKey(group_id, image.topic_id, index) if image is not None else None
+    share = broker.share_partitions.find(key) if key is not None else None
+    if share is None or share.in_flight is None:
+        return {"start_offset": None, "end_offset": None, "acquired": 0, "available": 0}
+    counts = dict.fromkeys(DeliveryState, 0)
+    for first, last, state, *_ in share.in_flight.states():
+        counts[state] += last - first + 1
+    return {
+        "start_offset": share.in_flight.start_offset,
+        "end_offset": share.in_flight.next_new - 1,
+        "acquired": counts[DeliveryState.ACQUIRED],
+        "available": counts[DeliveryState.AVAILABLE],
+    }
+
+
 def _name(thing: Thing) -> str:
-    return f"{thing[1][0]}-{thing[1][1]}" if thing[0] == "partition" else str(thing[1])
+    kind, name = thing
+    if kind == "share_partition":
+        return f"{name[0]}:{name[1]}-{name[2]}"
+    return f"{name[0]}-{name[1]}" if kind == "partition" else str(name)
 
 
 def session_changes(request: Message, answer: Message | None) -> list[Json]:
-    """What a Fetch did to its session, according to its request and answer."""
+    """What a Fetch or a request of a share session did to its session, according to its request and answer."""
+    if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
+        return _share_session_changes(request, answer)
     if not isinstance(request, FetchRequest) or not isinstance(answer, FetchResponse):
         return []
     if answer.error_code:
@@ -117,3 +157,13 @@ def session_changes(request: Message, answer: Message | None) -> list[Json]:
     if request.session_epoch > 0:
         return [{"fetch_session": request.session_id, "epoch": [request.session_epoch, request.session_epoch + 1]}]
     return []
+
+
+def _share_session_changes(request: ShareFetchRequest | ShareAcknowledgeRequest, answer: Message | None) -> list[Json]:
+    if not isinstance(answer, ShareFetchResponse | ShareAcknowledgeResponse):
+        return []
+    session, epoch = f"{request.group_id}:{request.member_id}", request.share_session_epoch
+    if answer.error_code:
+        return [{"share_session": session, "error": ErrorCode(answer.error_code).name}]
+    before = None if epoch in (INITIAL_EPOCH, FINAL_EPOCH) else epoch
+    return [{"share_session": session, "epoch": [before, "closed" if epoch == FINAL_EPOCH else next_epoch(epoch)]}]

@@ -9,10 +9,13 @@ from barnabas.broker.group.classic.states import GroupState
 from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.protocol.schema import Message
@@ -34,6 +37,7 @@ _COORDINATED: Final = frozenset(
 # the same thing this many times.
 _SECONDS_TO_READ: Final = 0.1
 _MOST_REPEATS: Final = 3
+_LEAVES: Final = -1  # as a member epoch
 # For how many groups the last coordinator lookup is remembered.
 _REMEMBERED: Final = 10_000
 
@@ -49,11 +53,25 @@ def _membership(message: Any) -> tuple[str, str, int] | None:
     return None
 
 
+def _beat(message: Any) -> tuple[str, str, int] | None:
+    """The group, member and member epoch of a heartbeat of the newer protocols."""
+    if isinstance(message, ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest | StreamsGroupHeartbeatRequest):
+        return message.group_id, message.member_id, message.member_epoch
+    return None
+
+
 def _group(seen: Seen, group_id: str) -> Group | None:
     """The group, if it is a classic one: these rules are about generations that members agree on."""
     groups = seen.broker.groups
     group = None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
     return group if isinstance(group, Group) else None
+
+
+def _is_newer(seen: Seen, group_id: str) -> bool:
+    """Whether the group is known here and is not a classic one."""
+    groups = seen.broker.groups
+    group = None if groups.objection(group_id) else groups.shard(group_id).groups.get(group_id)
+    return group is not None and not isinstance(group, Group)
 
 
 class GenerationGoneBack(Rule):
@@ -67,10 +85,34 @@ class GenerationGoneBack(Rule):
         if membership is None or membership[2] < 0:
             return None
         group_id, member_id, generation = membership
+        if _is_newer(seen, group_id):
+            return None  # its commits have member epochs
         latest = memory.get((group_id, member_id), -1)
         if generation < latest:
             return f"group {group_id}: generation {generation} after the member had used {latest}"
         memory[group_id, member_id] = generation
+        return None
+
+
+class MemberEpochGoneBack(Rule):
+    """A member's epoch only rises, until it joins again with epoch 0.
+
+    This is about heartbeats: a commit may have waited for its turn, and counts with an older epoch, too (KIP-1251).
+    """
+
+    name = "member-epoch-gone-back"
+    reference = "KIP-848, KIP-932 and KIP-1071: member epochs"
+
+    def request(self, seen: Seen, memory: Memory) -> str | None:
+        beat = _beat(seen.message)
+        if beat is None:
+            return None
+        group_id, member_id, epoch = beat
+        latest = memory.get((group_id, member_id), 0)
+        if 0 < epoch < latest:
+            return f"group {group_id}: member epoch {epoch} after the member had used {latest}"
+        if epoch >= 0:
+            memory[group_id, member_id] = epoch
         return None
 
 
@@ -183,7 +225,11 @@ class SpokenAfterLeaving(Rule):
     reference = "Kafka protocol guide, Group Membership API: LeaveGroup"
 
     def request(self, seen: Seen, memory: Memory) -> str | None:
-        membership = _membership(seen.message)
+        beat = _beat(seen.message)
+        if beat is not None and beat[2] <= 0:  # it joins again, or leaves
+            memory.pop(beat[:2], None)
+            return None
+        membership = beat or _membership(seen.message)
         if membership is None:
             return None
         left_at = memory.get(membership[:2])
@@ -199,6 +245,9 @@ class SpokenAfterLeaving(Rule):
             for member_id in members:
                 if member_id:
                     memory[message.group_id, member_id] = seen.now
+        beat = _beat(message)
+        if beat is not None and beat[2] == _LEAVES and answer is not None and not getattr(answer, "error_code", 0):
+            memory[beat[:2]] = seen.now
         return None
 
 
@@ -220,6 +269,7 @@ class CommitByNonMember(Rule):
 
 GROUP_RULES: Final[tuple[type[Rule], ...]] = (
     GenerationGoneBack,
+    MemberEpochGoneBack,
     GenerationNeverGiven,
     WrongCoordinator,
     MemberIdIgnored,

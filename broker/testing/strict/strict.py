@@ -15,6 +15,7 @@ from barnabas.broker.testing.fleet import Fleet
 from barnabas.broker.testing.strict.data_rules import DATA_RULES
 from barnabas.broker.testing.strict.group_rules import GROUP_RULES
 from barnabas.broker.testing.strict.rule import Memory, Rule, Seen
+from barnabas.broker.testing.strict.share_rules import SHARE_RULES
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.schema import Message
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-RULES: Final[tuple[type[Rule], ...]] = (*GROUP_RULES, *DATA_RULES)
+RULES: Final[tuple[type[Rule], ...]] = (*GROUP_RULES, *SHARE_RULES, *DATA_RULES)
 # How many different reports are kept and logged.
 _MOST_REPORTS: Final = 1000
 

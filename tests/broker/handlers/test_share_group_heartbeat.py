@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from barnabas.broker.testing.state import groups
-from barnabas.client.requests import share_groups
+from barnabas.client.requests import share_groups, shares
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.handlers.group_client import coordinating, group_client
@@ -72,6 +72,11 @@ async def test_beside_kafka_3_9_there_are_no_share_groups(tmp_path):
             (ApiKey.DELETE_SHARE_GROUP_OFFSETS, share_groups.delete_share_group_offsets("g", "t")),
         ):
             assert (await client.ask(key, request, 0)).error_code == ErrorCode.UNSUPPORTED_VERSION
+        for key, request in (
+            (ApiKey.SHARE_FETCH, shares.share_fetch("g", "a", 0)),
+            (ApiKey.SHARE_ACKNOWLEDGE, shares.share_acknowledge("g", "a", 1)),
+        ):
+            assert (await client.ask(key, request, 2)).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 async def test_the_state_shows_it(client):

@@ -9,6 +9,7 @@ import pytest
 from barnabas import Barnabas
 from tests.integration.clients.aio_kafka import AioKafkaClient
 from tests.integration.clients.confluent import ConfluentClient
+from tests.integration.clients.franz_go import FranzGoClient, FranzGoDriver
 from tests.integration.clients.groups import Group
 from tests.integration.clients.interface import Client
 from tests.integration.clients.java import JavaClient, JavaDriver
@@ -48,17 +49,32 @@ def broker(
         yield process
 
 
+def address(broker: Barnabas | ApacheKafka) -> str:
+    return broker.bootstrap if isinstance(broker, ApacheKafka) else broker.bootstrap_servers
+
+
 @pytest.fixture(scope="session")
 def java_driver() -> Iterator[JavaDriver]:
     with JavaDriver() as driver:
         yield driver
 
 
+@pytest.fixture(scope="session")
+def franz_go_driver() -> Iterator[FranzGoDriver]:
+    with FranzGoDriver() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def franz_go(broker: Barnabas | ApacheKafka, franz_go_driver: FranzGoDriver) -> FranzGoClient:
+    return FranzGoClient(address(broker), franz_go_driver)
+
+
 @pytest.fixture(scope="module")
 def client_named(request: pytest.FixtureRequest, broker: Barnabas | ApacheKafka) -> Iterator[Callable[[str], Client]]:
     """A client library by its name; each is created once."""
     made: dict[str, Client] = {}
-    bootstrap = broker.bootstrap if isinstance(broker, ApacheKafka) else broker.bootstrap_servers
+    bootstrap = address(broker)
 
     def named(name: str) -> Client:
         if name not in made:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from tests.integration.clients.interface import (
     Assignor,
-    Client,
     Closing,
     ConsumerRecord,
+    GroupClient,
     GroupConsumer,
     Partition,
     wait_until,
@@ -28,7 +28,7 @@ class Group(Closing):
 
     def join(
         self,
-        client: Client,
+        client: GroupClient,
         *topics: str,
         assignor: Assignor = "range",
         settings: dict[str, str | int] | None = None,

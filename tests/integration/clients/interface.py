@@ -194,8 +194,8 @@ class GroupConsumer(Closing):
     def assignment(self) -> set[Partition]: ...
 
 
-class Client(ABC):
-    """A client library, and the broker that it talks to."""
+class GroupClient(ABC):
+    """A client library as far as groups need it, and the broker that it talks to."""
 
     name: ClassVar[str]
     # The assignors that it has, and what they are called there.
@@ -203,6 +203,34 @@ class Client(ABC):
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
+
+    @abstractmethod
+    def producer(
+        self,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        metadata_max_age_ms: int = 300_000,
+    ) -> Producer:
+        """A producer. By default the library chooses whether it is idempotent."""
+
+    @abstractmethod
+    def group_consumer(
+        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
+    ) -> GroupConsumer:
+        """A member of a group, not subscribed to anything yet. The settings come on top of GROUP_SETTINGS."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def write(self, topic: str, *records: ProducerRecord, compression: Compression = "none") -> list[RecordMetadata]:
+        """Write records together with a producer made for that."""
+        with self.producer(compression) as producer:
+            return producer.send(topic, records)
+
+
+class Client(GroupClient):
+    """A client library in full."""
 
     def cannot_compress(self, compression: Compression) -> str | None:
         """Why this library cannot use a codec here, if so."""
@@ -230,16 +258,6 @@ class Client(ABC):
         """How many partitions the topic has; 0 if there is no such topic."""
 
     @abstractmethod
-    def producer(
-        self,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        enable_idempotence: bool | None = None,
-        metadata_max_age_ms: int = 300_000,
-    ) -> Producer:
-        """A producer. By default the library chooses whether it is idempotent."""
-
-    @abstractmethod
     def transactional_producer(self, transactional_id: str, timeout_ms: int = 60_000) -> TransactionalProducer: ...
 
     @abstractmethod
@@ -253,20 +271,6 @@ class Client(ABC):
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> Consumer:
         """A consumer that starts where `auto_offset_reset` says; with none, at the beginning."""
-
-    @abstractmethod
-    def group_consumer(
-        self, group: str, assignor: Assignor = "range", settings: dict[str, str | int] | None = None
-    ) -> GroupConsumer:
-        """A member of a group, not subscribed to anything yet. The settings come on top of GROUP_SETTINGS."""
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-    def write(self, topic: str, *records: ProducerRecord, compression: Compression = "none") -> list[RecordMetadata]:
-        """Write records together with a producer made for that."""
-        with self.producer(compression) as producer:
-            return producer.send(topic, records)
 
 
 def pairs(partitions: Iterable[Any]) -> list[Partition]:

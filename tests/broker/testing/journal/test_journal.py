@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from barnabas.broker.share.key import SharePartitionKey
 from barnabas.broker.testing.http import Call, ControlError
 from barnabas.broker.testing.journal.entry import Filter, parse_filter
 from barnabas.broker.testing.journal.journal import Journal
 from barnabas.broker.testing.lab import Lab
 from barnabas.broker.testing.lab_routes import routes_of
+from barnabas.client.requests import shares
 from barnabas.client.requests.data import fetch, produce
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -69,6 +71,45 @@ async def test_a_request_is_reported_with_its_answer(journal, client):
     }
     partition = entry["answer"]["responses"][0]["partition_responses"][0]
     assert (partition["error_code"], partition["base_offset"]) == ("NONE", 0)
+
+
+async def test_records_of_a_share_group_and_its_session(broker, journal, client):
+    place = broker.cluster.topic("t").topic_id, 0
+    await client.ask(ApiKey.PRODUCE, produce(("t", 0, batch(b"a", b"b", b"c"))), 9)
+    key = SharePartitionKey("g", *place).coordinator_key
+    await client.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
+    await client.ask(ApiKey.INITIALIZE_SHARE_GROUP_STATE, shares.initialize_share_group_state("g", place), 0)
+    first = shares.share_fetch("g", "m", 0, [place], max_wait_ms=5000, min_bytes=1)
+    await client.ask(ApiKey.SHARE_FETCH, first, 2)
+    share, session = changes(journal, "ShareFetch")
+    assert session == {"share_session": "g:m", "epoch": [None, 1]}
+    assert share == {
+        "share_partition": "g:t-0",
+        "start_offset": [None, 0],
+        "end_offset": [None, 2],
+        "acquired": [0, 3],
+    }
+    said = {place: [(0, 0, [shares.ACCEPT]), (2, 2, [shares.RELEASE])]}
+    await client.ask(ApiKey.SHARE_ACKNOWLEDGE, shares.share_acknowledge("g", "m", 1, said), 2)
+    share, session = changes(journal, "ShareAcknowledge")
+    assert session == {"share_session": "g:m", "epoch": [1, 2]}
+    assert share == {
+        "share_partition": "g:t-0",
+        "start_offset": [0, 1],
+        "acquired": [3, 1],
+        "available": [0, 1],
+    }
+    wrong = shares.share_fetch("g", "m", 2, acknowledgements={place: [(7, 7, [shares.ACCEPT])]})
+    await client.ask(ApiKey.SHARE_FETCH, wrong, 2)
+    (entry,) = entries(journal, api="ShareFetch", error="any")
+    assert entry["errors"] == ["INVALID_REQUEST"]
+    await client.ask(ApiKey.SHARE_FETCH, shares.share_fetch("g", "m", -1), 2)
+    last = entries(journal, api="ShareFetch", topic="t", partition=0)[-1]  # by its session, it is about t-0
+    assert last["changes"][-1] == {"share_session": "g:m", "epoch": [None, "closed"]}
+    await client.ask(ApiKey.SHARE_FETCH, shares.share_fetch("g", "m", 4), 2)
+    assert entries(journal, api="ShareFetch")[-1]["changes"] == [
+        {"share_session": "g:m", "error": "SHARE_SESSION_NOT_FOUND"}
+    ]
 
 
 async def test_records_in_a_fetch_are_summarized(journal, client):

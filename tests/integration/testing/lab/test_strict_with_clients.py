@@ -3,8 +3,19 @@
 import pytest
 
 from tests.integration.clients.interface import ProducerRecord
+from tests.support.java_client import run_scenario
 
-OPTIONS = {"strict": True}
+OPTIONS = {
+    "strict": True,
+    "settings": {
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.heartbeat.interval.ms": "100",
+        "group.consumer.assignment.interval.ms": "0",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.heartbeat.interval.ms": "100",
+        "group.share.assignment.interval.ms": "0",
+    },
+}
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +38,26 @@ def test_a_group_through_its_life(broker, client, group):
     group.leave(first)
     group.poll_until_shared(both)
     group.leave(second)
+
+
+@pytest.mark.parametrize("name", ["confluent-kafka", pytest.param("java", marks=pytest.mark.java)])
+def test_a_group_of_the_consumer_protocol(broker, client_named, group, name):
+    client, topic = client_named(name), broker.create_topic(partitions=2)
+    client.write(topic, *[ProducerRecord(b"%d" % number, partition=0) for number in range(20)])
+    both = {(topic, 0), (topic, 1)}
+    first = group.join(client, topic, settings={"group.protocol": "consumer"})
+    group.read(20)
+    second = group.join(client, topic, settings={"group.protocol": "consumer"})
+    group.poll_until_shared(both)
+    group.leave(first)
+    group.poll_until_shared(both)
+    group.leave(second)
+
+
+@pytest.mark.java
+def test_share_consumers(broker):
+    """They accept, release and reject, reach the limit of deliveries, and leave in the middle."""
+    run_scenario("ShareConsumers", broker.bootstrap_servers, timeout=120)
 
 
 def test_producers_of_every_kind(broker, client, topic):
