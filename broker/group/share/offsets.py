@@ -51,7 +51,7 @@ def alteration(
         known: dict[int, int] = {}
         answers = []
         for each in topic.partitions:
-            if each.partition_index < count:
+            if 0 <= each.partition_index < count:
                 known[each.partition_index] = each.start_offset
             answers.append(_altered(each.partition_index, count))
             yield
@@ -157,8 +157,12 @@ class ShareOffsets:
         errors: Errors,
     ) -> None:
         gone = []
+        failed: dict[bytes, ErrorCode] = {}
+        for (topic_id, _), found in errors.items():
+            if found:
+                failed.setdefault(topic_id, found)
         for topic_id, name in names.items():
-            error = next((e for (id, _), e in errors.items() if id == topic_id and e), ErrorCode.NONE)
+            error = failed.get(topic_id, ErrorCode.NONE)
             if not error:
                 gone.append(topic_id)
             response.responses.append(
@@ -189,7 +193,7 @@ def _empty(group: ShareGroup) -> ShareGroup:
 
 
 def _altered(index: int, count: int) -> altering.AlterShareGroupOffsetsResponsePartition:
-    error = ErrorCode.NONE if index < count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = ErrorCode.NONE if 0 <= index < count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return altering.AlterShareGroupOffsetsResponsePartition(
         partition_index=index, error_code=error, error_message=text_of(error) if error else None
     )
