@@ -30,7 +30,7 @@ _TO_START: Final = 60.0
 _TO_HEAL: Final = 90.0
 _TO_STOP: Final = 120.0
 _TO_READ: Final = 120.0
-_TO_BEGIN_ANEW: Final = 30.0
+_TO_BEGIN_ANEW: Final = 60.0
 _TO_SEE: Final = 12.0
 _TO_END: Final = 60.0  # for transactions whose producers are gone
 

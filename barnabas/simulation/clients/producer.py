@@ -210,9 +210,11 @@ class Producer(Client):
 
     # --- identity ---
 
-    async def _init(self, transactional_id: str | None, timeout_ms: int = 10_000) -> None:
+    async def _init(
+        self, transactional_id: str | None, timeout_ms: int = 10_000, patience: float = DELIVERY_TIMEOUT
+    ) -> None:
         """Get a producer id. With a transactional id this ends what a former producer of that id left open."""
-        deadline = self.loop.time() + DELIVERY_TIMEOUT
+        deadline = self.loop.time() + patience
         request = transactions.init_producer_id(transactional_id, timeout_ms=timeout_ms)
         if transactional_id is not None:
             found = await self.ask_coordinator(
@@ -295,8 +297,11 @@ class TransactionalProducer(Producer):
             await self.sleep(*self._pause)
 
     async def succeed(self, transactional_id: str) -> None:
-        """Be the next producer with this id, as after a restart."""
-        await self._init(transactional_id)
+        """Be the next producer with this id, as after a restart.
+
+        A coordinator that has sent a marker to a broker that then lost power waits for `request.timeout.ms`, 30 s.
+        """
+        await self._init(transactional_id, patience=2 * DELIVERY_TIMEOUT)
 
     async def _transact(self) -> None:
         self._transactions += 1
