@@ -14,14 +14,14 @@ def path(tmp_path):
     return tmp_path / "turns"
 
 
-def run(path, callback):
+def run(path, callback, *, with_watch=False):
     """Call this on a loop that is watched; the longest turn, in seconds."""
     longest = LongestTurn(path)
     watch = Watch(path)
 
     async def main():
         watch.start()
-        asyncio.get_running_loop().call_soon(callback)
+        asyncio.get_running_loop().call_soon(callback, *[watch] if with_watch else [])
         for _ in range(10):
             await asyncio.sleep(0)
         watch.stop()
@@ -42,7 +42,17 @@ def test_a_turn_that_works_is_long(path):
     assert run(path, work) >= 2 * LONG
     stacks = path.with_name("turns.stacks").read_text()
     assert "function work" in stacks
-    assert "in work" in stacks
+
+
+def test_what_a_long_turn_does_is_seen(path):
+    def work_until_it_is_seen(watch):
+        work()
+        end = time.monotonic() + 60  # a busy machine may let the watch wait
+        while not watch.seen and time.monotonic() < end:
+            time.sleep(0.001)
+
+    run(path, work_until_it_is_seen, with_watch=True)
+    assert "in work_until_it_is_seen" in path.with_name("turns.stacks").read_text()
 
 
 def test_a_turn_that_waits_is_not(path):

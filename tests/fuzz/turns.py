@@ -37,7 +37,7 @@ class Watch:
         self._stacks = path.with_name(path.name + ".stacks")
         self._is_on = False
         self._started: float | None = None  # when the current turn began, in CPU time of the loop's thread
-        self._seen: list[str] = []  # what it was doing, if it is not a short one
+        self.seen: list[str] = []  # what it was doing, if it is not a short one
         self._collections = [0.0, 0.0, 0.0]  # seconds of each generation's garbage collections in it
         self._collecting_since = 0.0
 
@@ -68,11 +68,11 @@ class Watch:
             _LONGEST.pack_into(self._map, 0, seconds)
         if seconds > LONG:
             collections = "/".join(f"{each * 1000:.0f}" for each in self._collections)
-            seen = "\n".join(self._seen)
+            seen = "\n".join(self.seen)
             with self._stacks.open("a") as file:
                 file.write(f"--- {seconds * 1000:.0f} ms, {collections} ms of garbage collection: {callback}\n{seen}\n")
-        if self._seen:
-            self._seen = []
+        if self.seen:
+            self.seen = []
         self._collections = [0.0, 0.0, 0.0]
 
     def _on_collection(self, phase: str, info: dict[str, int]) -> None:
@@ -86,7 +86,7 @@ class Watch:
         clock = time.pthread_getcpuclockid(loop_thread)
         while True:
             time.sleep(LONG / 8)
-            started, seen = self._started, self._seen
+            started, seen = self._started, self.seen
             used = 0.0 if started is None else time.clock_gettime(clock) - started
             if used > LONG / 4:
                 stack = traceback.format_stack(sys._current_frames()[loop_thread])

@@ -32,6 +32,7 @@ _FROM_THE_MACHINE = {
 _KNOWN = {
     "broker/broker.py": "random bytes and numbers come from the seed (determinism.py)",
     "broker/clock.py": "the system's clock; a simulation has its own",
+    "broker/console/lags.py": "nobody looks into a simulation with a console",
     "broker/console/people.py": "nobody signs in to a simulation",
     "broker/console/serving.py": "nobody looks into a simulation with a console",
     "broker/group/coordinator.py": "uuid4 is made of random bytes, which come from the seed",
