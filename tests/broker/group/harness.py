@@ -98,8 +98,10 @@ class FakeStates:
 
     def go_on(self):
         while self._held:
+            work = self._held.pop(0)
             try:
-                self._held.pop(0).send(None)
+                while work.send(None) is None:  # asyncio.sleep(0), to let others have their turn
+                    pass
             except StopIteration:
                 continue
             raise AssertionError("it waits for something")
