@@ -203,6 +203,17 @@ def test_starting_over_at_an_offset_on_a_full_disk_changes_nothing(tmp_path: Pat
     assert values_of(read_all(log)) == [b"a"]
 
 
+def test_killed_between_the_new_segment_and_the_removal_of_the_others(tmp_path: Path) -> None:
+    """The log is as it was before, and its follower truncates it again."""
+    small_segments(tmp_path, 3).drop_files()
+    (tmp_path / "topic-0" / f"{7:020d}.log").touch()
+    log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=100), clean=False)
+    assert values_of(read_all(log)) == [b"0", b"1", b"2"]
+    assert log.end_offset == 3
+    log.truncate_fully_and_start_at(7, NOW).run()
+    assert append(log, batch(b"a")) == [7]
+
+
 def test_truncation_to_the_start_takes_no_space(tmp_path: Path) -> None:
     disk = FaultyFileSystem()
     log = three_segments_on(disk, tmp_path)
