@@ -66,25 +66,26 @@ class Taken:
         return all(taking.answer.done() for taking in self._takings if topic_id in taking.leads)
 
     def error(self, topic_id: bytes) -> ErrorCode:
-        """Why a leader could not take a new partition of a topic, and nobody else can."""
+        """KAFKA_STORAGE_ERROR if a leader could not create a new partition of a topic, and nobody else can lead it.
+
+        A broker that refuses an order for another reason, such as a stale epoch, has another registration by now, or
+        knows a later order.
+        """
         for answer, leads in self._takings:
             if topic_id in leads and answer.done() and answer.result() is not None:
-                for error in _errors(cast(LeaderAndIsrResponse, answer.result()), topic_id, leads[topic_id]):
-                    return error
+                failed = _failed(cast(LeaderAndIsrResponse, answer.result()), topic_id)
+                if any(leads[topic_id].get(index) is False for index in failed):
+                    return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
 
-def _errors(answer: LeaderAndIsrResponse, topic_id: bytes, leads: Mapping[int, bool]) -> Iterator[ErrorCode]:
-    if answer.error_code:
-        yield ErrorCode(answer.error_code)
+def _failed(answer: LeaderAndIsrResponse, topic_id: bytes) -> Iterator[int]:
+    """The partitions that a broker could not create because of its disk."""
     for topic in answer.topics:
         if topic.topic_id == topic_id:
             for partition in topic.partition_errors:
-                error = ErrorCode(partition.error_code)
-                # Where the disk fails, another replica takes over. The topic stays: it may be in use already.
-                moves = error is ErrorCode.KAFKA_STORAGE_ERROR and leads.get(partition.partition_index)
-                if error and partition.partition_index in leads and not moves:
-                    yield error
+                if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    yield partition.partition_index
 
 
 class Ordering:

@@ -11,7 +11,6 @@ Every write fails if another broker has been elected. Then the term is over, and
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
@@ -339,9 +338,10 @@ class Term:
         timeout_ms: int | None = None,
         admit: Admit = everything,
     ) -> Sequence[TopicResult]:
-        """Create topics. Those that were created can be written to: their leaders have taken their orders.
+        """Create topics. Those without an error can be written to: their leaders have taken their orders.
 
-        A topic that neither a leader nor another replica can create is deleted again: it does not exist for the client.
+        A topic stays even if neither a leader nor another replica can create one of its partitions, for example because
+        the disk is full: other partitions may be in use already. The rest is created as soon as possible.
         """
         settings = TopicSettings(
             num_partitions=self._settings.num_partitions,
@@ -356,16 +356,7 @@ class Term:
             async for some in spread(parts(wanted, _TOPICS_AT_A_TIME)):
                 create = partial(create_topics, self.cluster, some, settings, admit)
                 decided += await self._answer(partial(_awaited, taken, create), validate_only)
-            if validate_only:
-                return [*decided, *refused]
-            results = await self._taken(taken, decided, timeout_ms)
-        failed = [
-            TopicReference(topic_id=new.topic_id)
-            for new, old in zip(results, decided, strict=True)
-            if new.error_code not in (old.error_code, ErrorCode.REQUEST_TIMED_OUT)
-        ]
-        if failed:
-            await self.delete_topics(failed, for_client=False)
+            results = decided if validate_only else await self._taken(taken, decided, timeout_ms)
         return [*results, *refused]
 
     async def create_partitions(
@@ -378,7 +369,7 @@ class Term:
     ) -> Sequence[TopicResult]:
         """Give topics more partitions, which can be written to.
 
-        Those that cannot be created now, for example because the disk is full, are created as soon as possible.
+        What cannot be created now is created as soon as possible, as with new topics.
         """
         with self._ordering.awaiting() as taken:
             create = partial(create_partitions, self.cluster, topics, admit)
@@ -402,7 +393,7 @@ class Term:
             error = ErrorCode.NONE if result.error_code else taken.error(result.topic_id)
             if error:
                 why = self._world.failure_of(result.name or "") or "The log of a partition could not be created"
-                results.append(result.failed(error, why))
+                results.append(result.failed(error, f"{why}. It will be created as soon as possible."))
             elif not result.error_code and not taken.is_taken(result.topic_id):
                 results.append(result.failed(ErrorCode.REQUEST_TIMED_OUT, None))
             else:
@@ -414,12 +405,14 @@ class Term:
         await self._ordering.own_broker_caught_up()
 
     async def delete_topics(
-        self, topics: Sequence[TopicReference], *, for_client: bool = True, admit: Admit = everything
+        self, topics: Sequence[TopicReference], *, admit: Admit = everything
     ) -> Sequence[TopicResult]:
-        """`delete.topic.enable` applies to requests of clients only."""
-        enable = self._settings.delete_topic_enable or not for_client
+        enable = self._settings.delete_topic_enable
         results: list[TopicResult] = []
-        async for some in spread(parts(list(Counter(topics).items()), _TOPICS_AT_A_TIME)):
+        times_named: dict[TopicReference, int] = {}
+        async for topic in spread(topics):
+            times_named[topic] = times_named.get(topic, 0) + 1
+        async for some in spread(parts(list(times_named.items()), _TOPICS_AT_A_TIME)):
             as_often = [reference for reference, times in some for _ in range(times)]
             delete = partial(delete_topics, self.cluster, as_often, delete_topic_enable=enable, admit=admit)
             results += await self._answer(delete)

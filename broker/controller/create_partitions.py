@@ -10,6 +10,7 @@ from barnabas.broker.controller.create_topics import new_partition, partition_op
 from barnabas.broker.controller.images import TopicImage
 from barnabas.broker.controller.results import (
     MAX_PARTITIONS_PER_REQUEST,
+    TOO_MANY_PARTITIONS,
     Decision,
     Refused,
     TopicResult,
@@ -56,9 +57,7 @@ def create_partitions(
             if image is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if added + topic.count - len(image.partitions) > MAX_PARTITIONS_PER_REQUEST:
-                raise Refused(
-                    ErrorCode.POLICY_VIOLATION, f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
-                )
+                raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
             replicas = _replicas(cluster, image, topic)
             check_quota(admit, topic.name, len(replicas))
         except Refused as refusal:

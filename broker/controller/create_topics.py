@@ -15,6 +15,7 @@ from barnabas.broker.controller.assignment import Pick, check_replicas, spread_r
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.controller.results import (
     MAX_PARTITIONS_PER_REQUEST,
+    TOO_MANY_PARTITIONS,
     Decision,
     Refused,
     TopicResult,
@@ -64,8 +65,8 @@ def check_request(
     ]
     wanted = [topic for topic in topics if topic.name not in repeated] if repeated else topics
     if sum(_count(topic, settings) for topic in wanted) > MAX_PARTITIONS_PER_REQUEST:
-        message = f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
-        refused = [TopicResult(t.name, error_code=ErrorCode.POLICY_VIOLATION, error_message=message) for t in wanted]
+        error = ErrorCode.POLICY_VIOLATION
+        refused = [TopicResult(topic.name, error_code=error, error_message=TOO_MANY_PARTITIONS) for topic in wanted]
         return (), refused + results
     return wanted, results
 

@@ -16,6 +16,7 @@ from barnabas.protocol.schema import ZERO_UUID
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """How many partitions one request may create."""
+TOO_MANY_PARTITIONS: Final = f"One request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions"
 
 NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 """Kafka's message, where it sends one, for a request that only the controller can carry out."""

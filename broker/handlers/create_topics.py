@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config import TopicConfig
 from barnabas.broker.controller.create_topics import NewTopic
-from barnabas.broker.controller.results import TopicResult, duplicates
+from barnabas.broker.controller.results import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, TopicResult, duplicates
 from barnabas.broker.security.authorizer import EVERYTHING, Access
 from barnabas.broker.server.metering import admitted
 from barnabas.broker.server.pieces import each
@@ -37,6 +37,9 @@ async def handle(broker: Broker, request: Request | None, message: CreateTopicsR
     if term is None or message.timeout_ms <= 0:
         error = ErrorCode.NOT_CONTROLLER if term is None else ErrorCode.REQUEST_TIMED_OUT
         return CreateTopicsResponse(topics=await broker.pieces.result(each(partial(_refused, error), message.topics)))
+    if len(message.topics) > MAX_PARTITIONS_PER_REQUEST:
+        too_many = partial(_refused, ErrorCode.POLICY_VIOLATION, message=TOO_MANY_PARTITIONS)
+        return CreateTopicsResponse(topics=await broker.pieces.result(each(too_many, message.topics)))
     access = EVERYTHING if request is None else request.access
     denied = _not_creatable(access, message.topics)
     allowed = [topic for topic in message.topics if topic.name not in denied]
@@ -67,8 +70,8 @@ def _not_creatable(access: Access, topics: Sequence[CreatableTopic]) -> dict[str
     }
 
 
-def _refused(error: ErrorCode, topic: CreatableTopic) -> CreatableTopicResult:
-    return CreatableTopicResult(name=topic.name, error_code=error)
+def _refused(error: ErrorCode, topic: CreatableTopic, message: str | None = None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=topic.name, error_code=error, error_message=message)
 
 
 def _wanted(topic: CreatableTopic) -> NewTopic:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.controller.orders import TYPE_FULL
 from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 async def handle(broker: Broker, request: Request | None, message: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     replicas = broker.replicas
+    if request is not None and replicas.order_sequence.is_overtaken(message, request.correlation_id):
+        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     if message.type == TYPE_FULL and not replicas.check_sender(message.controller_epoch, message.broker_epoch):
         _set_aside_strays(broker, message)
     return await replicas.become_leader_or_follower(message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.server.request import Request
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 if TYPE_CHECKING:
@@ -16,4 +17,6 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, request: Request | None, message: StopReplicaRequest) -> StopReplicaResponse:
+    if request is not None and broker.replicas.order_sequence.is_overtaken(message, request.correlation_id):
+        return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     return await broker.replicas.stop_replicas(message)

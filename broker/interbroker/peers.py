@@ -25,6 +25,7 @@ ServeLocally = Callable[[ApiKey, Message], Coroutine[Any, Any, Message]]
 # How soon to look for the controller again when there is none, or none that answers.
 _RETRY_MS: Final = 50
 _NO_EPOCH: Final = -1
+_TO_CONTROLLER: Final = "to-controller"
 # The receiver is not the controller, or does not know yet that it is.
 _ASK_AGAIN: Final = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.STALE_CONTROLLER_EPOCH}
@@ -126,7 +127,7 @@ class Peers:
             answer = await self._serve_locally(key, message)
             assert isinstance(answer, response_type)
             return answer
-        channel = self.channel(controller_id, "to-controller")
+        channel = self.channel(controller_id, _TO_CONTROLLER)
         if channel is None:
             raise ChannelError("there is no controller")
         return await channel.request(key, message, version, response_type, timeout_ms)
@@ -144,6 +145,16 @@ class Peers:
     def is_looking_for_controller(self) -> bool:
         """Whether a request waits to be sent to the controller again."""
         return self._pausing > 0
+
+    def cluster_changed(self) -> None:
+        """The controller has said who is there. Nobody waits any longer for a broker that is gone, or for a former
+        controller: a host that was cut off refuses nothing, and its answer might be waited for until the time-out."""
+        controller_id = self._cluster.controller_id
+        for (broker_id, purpose), channel in list(self._channels.items()):
+            is_former = purpose == _TO_CONTROLLER and broker_id != controller_id
+            if broker_id not in self._cluster.brokers or is_former:
+                del self._channels[broker_id, purpose]
+                channel.close()
 
     def close(self) -> None:
         for channel in self._channels.values():

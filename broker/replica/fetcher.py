@@ -246,10 +246,16 @@ class Fetcher:
                 key = topic.topic_id, data.partition_index
                 partition = self._partitions.get(key)
                 was = wanted.get(key)
-                if partition is None or was is None:
+                if (
+                    partition is None
+                    or was is None
+                    or partition.leader_epoch != was.leader_epoch
+                    or partition.log_end_offset != was.fetch_offset
+                ):
+                    # It already follows in another epoch, or no longer. A high watermark that is dropped here would
+                    # never come again: within a session the leader only sends what it has not sent before.
+                    self._session.repeat()
                     continue
-                if partition.leader_epoch != was.leader_epoch or partition.log_end_offset != was.fetch_offset:
-                    continue  # it already follows in another epoch
                 if self._take(key, partition, data) == ErrorCode.OFFSET_OUT_OF_RANGE:
                     out_of_range.append(partition)
                 size += len(data.records or b"")  # type: ignore[arg-type]

@@ -50,6 +50,13 @@ class FollowerSession:
         self.session_id = session_id
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
+    def repeat(self) -> None:
+        """Part of the last answer was not used, although the leader takes it as known: have everything sent again.
+
+        The leader ends the old session when the next request names it.
+        """
+        self.epoch = _NEW
+
     def start_anew(self) -> None:
         """The leader has no such session, or may not have seen the last request."""
         self.session_id = 0

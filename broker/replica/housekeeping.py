@@ -67,27 +67,30 @@ class Housekeeping:
             self._pieces.begin(self._delete_old_segments())
 
     def _delete_old_segments(self) -> Steps[None]:
-        """Each log may take milliseconds, because files are closed, renamed and created."""
+        """Some segments of a log may take milliseconds, because files are closed, renamed and created."""
         try:
             now_ms = self._clock.now_ms()
             for partition in list(self._replicas):
-                if not partition.deleted:
-                    self._apply_retention(partition, now_ms)
+                while not partition.deleted and self._apply_retention(partition, now_ms):
+                    yield
                 yield
         finally:
             self._is_deleting = False
 
-    def _apply_retention(self, partition: Partition, now_ms: int) -> None:
+    def _apply_retention(self, partition: Partition, now_ms: int) -> bool:
+        """Remove some expired segments of a log; whether there may be more."""
         name = str(partition.log.topic_partition)
         try:
             deletion = apply_retention(partition.log, now_ms)
         except Exception as error:
             self._set_aside.add("retention", name, error)
-            return
+            return False
         self._set_aside.remove("retention", name)
-        if deletion is not None:
-            delay = partition.log.config.file_delete_delay_ms / 1000
-            self._clock.call_later(delay, partial(self._delete, name, deletion))
+        if deletion is None:
+            return False
+        delay = partition.log.config.file_delete_delay_ms / 1000
+        self._clock.call_later(delay, partial(self._delete, name, deletion))
+        return True
 
     def _delete(self, name: str, deletion: PendingDeletion) -> None:
         def done(outcome: Exception | None) -> None:

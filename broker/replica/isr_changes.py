@@ -71,6 +71,7 @@ class IsrChanges:
         self._asked: dict[_Key, _Asked] = {}  # to be sent with the next request
         self._task: asyncio.Task[None] | None = None
         self._pausing = False
+        self._trouble = ""  # why the last request failed as a whole
         self.expands = self.shrinks = 0  # how many were asked for
         self._check = Every(clock, lambda: max_lag_ms() // 2, self.shrink)
 
@@ -102,7 +103,7 @@ class IsrChanges:
             self._ask(partition, leadership, leadership.ask_to_expand(broker_id))
 
     def shrink(self) -> None:
-        """Ask to remove followers that have not caught up for too long."""
+        """Wait no longer for followers that have not caught up for too long: ask to remove them from the ISR."""
         if self._ask_controller is None:
             return
         now_ms, max_lag_ms = self._clock.now_ms(), self._max_lag_ms()
@@ -115,6 +116,9 @@ class IsrChanges:
                 logger.info("replicas lag behind", partition=str(partition.log.topic_partition), replicas=lagging)
                 self.shrinks += 1
                 self._ask(partition, leadership, leadership.ask_to_shrink(lagging))
+            elif partition.log.high_watermark < partition.log.end_offset:
+                # A follower that had caught up, and fetches no more before it could join, no longer counts.
+                partition.advance()
 
     def _ask(self, partition: Partition, leadership: Leadership, change: IsrChange) -> None:
         self._asked[partition.topic_id, partition.index] = _Asked(partition, leadership, change)
@@ -151,16 +155,23 @@ class IsrChanges:
                 ApiKey.ALTER_PARTITION, self._request(asked), VERSION, AlterPartitionResponse, _TIMEOUT_MS
             )
         except ChannelError as failure:
-            logger.warning("could not reach the controller to change ISRs", error=str(failure))
+            self._failed("could not reach the controller to change ISRs", str(failure))
             return list(asked)
         if answer.error_code:
             error = ErrorCode(answer.error_code)
-            logger.warning("the controller did not change ISRs", error=error.name)
+            self._failed("the controller did not change ISRs", error.name)
             return [key for key, each in asked.items() if each.leadership.refused(each.change, error)]
+        self._trouble = ""
         answers = {
             (topic.topic_id, found.partition_index): found for topic in answer.topics for found in topic.partitions
         }
         return [key for key, each in asked.items() if self._answered(each, answers.get(key))]
+
+    def _failed(self, what: str, error: str) -> None:
+        """Requests are repeated many times per second: the same trouble is logged once."""
+        if error != self._trouble:
+            logger.warning(what, error=error)
+        self._trouble = error
 
     def _answered(self, asked: _Asked, answer: PartitionResponse | None) -> bool:
         """Returns whether to ask again."""

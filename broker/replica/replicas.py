@@ -25,6 +25,7 @@ from barnabas.broker.replica.hosted_topic import HostedTopic
 from barnabas.broker.replica.isr_changes import AskController, IsrChanges
 from barnabas.broker.replica.long_work import LongWork
 from barnabas.broker.replica.moments import Moments
+from barnabas.broker.replica.order_sequence import OrderSequence
 from barnabas.broker.replica.partition import MAX_COST, NO_LEADER, Partition
 from barnabas.broker.replica.replica_selector import Selector, selector
 from barnabas.broker.replica.traffic import Traffic
@@ -113,6 +114,7 @@ class Replicas:
         self.broker_id: int = config.node_id
         self.traffic = Traffic()
         self.moments = Moments()
+        self.order_sequence = OrderSequence()
         self.controller_epoch = 0  # of the last controller whose orders this broker accepted
         self._config = config
         self._cluster = cluster

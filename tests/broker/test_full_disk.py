@@ -96,26 +96,21 @@ async def no_space(self, changes):
 
 
 class TestLogsThatCannotBeMade:
-    async def test_the_topic_is_not_created(self, broker, disk):
+    async def test_a_topic_is_refused_and_comes_when_there_is_space(self, broker, disk, clock):
         disk.full, disk.spared = True, "/t-0"
         async with connected(broker.server) as client:
             answer = await client.ask(ApiKey.CREATE_TOPICS, create_topics(new_topic("t", 2), new_topic("u")), 7)
             assert [result.error_code for result in answer.topics] == [FULL, FULL]
-            assert [result.error_message is None for result in answer.topics] == [False, False]
+            assert all("No space left on device" in result.error_message for result in answer.topics)
+            assert all("as soon as possible" in result.error_message for result in answer.topics)
             assert {result.topic_id for result in answer.topics} == {bytes(16)}
-            assert not broker.cluster.topics
-            assert set_aside(broker) == []
+            assert set_aside(broker) == [("partition", "t-1"), ("partition", "u-0")]
             disk.full = False
-            answer = await client.ask(ApiKey.CREATE_TOPICS, create_topics(new_topic("t", 2)), 7)
-            assert [result.error_code for result in answer.topics] == [ErrorCode.NONE]
+            clock.advance(RETRY)
             assert [each.index for each in broker.replicas.of_topic("t")] == [0, 1]
-
-    async def test_the_topic_is_not_created_where_clients_may_not_delete_either(self, tmp_path, disk):
-        async with running(tmp_path, file_system=disk, delete_topic_enable=False) as broker:
-            disk.full = True
-            (result,) = await term_of(broker).create_topics([NewTopic("t")])
-            assert result.error_code == FULL
-            assert not broker.cluster.topics
+            assert [each.index for each in broker.replicas.of_topic("u")] == [0]
+            answer = await client.ask(ApiKey.CREATE_TOPICS, create_topics(new_topic("t", 2)), 7)
+            assert [result.error_code for result in answer.topics] == [ErrorCode.TOPIC_ALREADY_EXISTS]
 
     async def test_partitions_of_a_topic_that_grows_come_when_there_is_space(self, broker, disk, clock):
         await create_topic(broker, "t")

@@ -91,19 +91,26 @@ async def test_creation_waits_for_the_leaders_but_not_longer_than_the_request(br
     assert followed.error_code is ErrorCode.NONE
 
 
-async def test_a_topic_whose_log_cannot_be_created_does_not_stay(brokers: Brokers) -> None:
+async def test_a_topic_one_of_whose_logs_cannot_be_created_stays(brokers: Brokers) -> None:
+    """It may be in use already: a transaction whose coordinator's topic is deleted would never end."""
     brokers.scripted[2].broken_disk = True
     results = await brokers.term.create_topics(
         [NewTopic("t", assignments=[(0, (1,)), (1, (2,))]), NewTopic("u", assignments=[(0, (3,))])]
     )
     assert [result.error_code for result in results] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
-    assert list(brokers.term.cluster.topics) == ["u"]
+    assert list(brokers.term.cluster.topics) == ["t", "u"]
     await brokers.settle()
-    assert ("t", 0) not in brokers.scripted[1].replicas
+    assert ("t", 0) in brokers.scripted[1].replicas
 
 
-async def test_a_topic_stays_if_other_replicas_can_lead_its_partitions(brokers: Brokers) -> None:
-    """It may be in use already: a transaction whose coordinator's topic is deleted would never end."""
+async def test_a_leader_that_has_registered_again_and_refuses_a_new_topic(brokers: Brokers) -> None:
+    brokers.scripted[2].broker_epoch = 1_000_000  # which the controller is about to hear
+    (result,) = await brokers.term.create_topics([NewTopic("t", assignments=[(0, (1, 2)), (1, (2, 1))])])
+    assert result.error_code is ErrorCode.NONE
+    assert list(brokers.term.cluster.topics) == ["t"]
+
+
+async def test_a_topic_is_whole_if_other_replicas_can_lead_its_partitions(brokers: Brokers) -> None:
     brokers.scripted[2].broken_disk = True
     (result,) = await brokers.term.create_topics([NewTopic("t", assignments=[(0, (1, 2, 3)), (1, (2, 3, 1))])])
     assert result.error_code is ErrorCode.NONE

@@ -21,8 +21,18 @@ from tests.support.manual_clock import ManualClock
 @pytest.fixture
 async def broker(tmp_path):
     node = Node(1, tmp_path, ManualClock())
-    yield SimpleNamespace(replicas=node.replicas, cluster=MetadataCache("cluster", lambda _: {}, {}), node=node)
+    peers = Peers()
+    cluster = MetadataCache("cluster", lambda _: {}, {})
+    yield SimpleNamespace(replicas=node.replicas, cluster=cluster, peers=peers, node=node)
     node.close()
+
+
+class Peers:
+    def __init__(self):
+        self.changes = 0
+
+    def cluster_changed(self):
+        self.changes += 1
 
 
 def metadata(controller_epoch=1, broker_epoch=-1):
@@ -57,6 +67,7 @@ async def test_metadata_is_what_was_told(broker):
     assert not (await update_metadata.handle(broker, None, metadata())).error_code
     assert broker.cluster.controller_id == 5
     assert broker.cluster.partition("t", 0).leader_epoch == 2
+    assert broker.peers.changes == 1
 
 
 async def test_all_orders_share_the_controllers_epoch(broker):
@@ -72,3 +83,20 @@ async def test_all_orders_share_the_controllers_epoch(broker):
         await update_metadata.handle(broker, None, metadata(controller_epoch=5, broker_epoch=8))
     ).error_code == ErrorCode.STALE_BROKER_EPOCH
     assert broker.cluster.controller_epoch == 4
+    assert broker.peers.changes == 1
+
+
+async def test_an_order_that_later_ones_have_overtaken_is_refused(broker):
+    """The controller gave up waiting for an answer, and repeated it on another connection."""
+
+    def sent(correlation_id):
+        return SimpleNamespace(correlation_id=correlation_id)
+
+    assert not (await update_metadata.handle(broker, sent(2), metadata(broker_epoch=9))).error_code
+    for handle, old in (
+        (leader_and_isr.handle, cluster.leader_and_isr(state(), broker_epoch=9)),
+        (stop_replica.handle, cluster.stop_replica(stop(), broker_epoch=9)),
+        (update_metadata.handle, metadata(broker_epoch=9)),
+    ):
+        assert (await handle(broker, sent(1), old)).error_code == ErrorCode.STALE_BROKER_EPOCH
+        assert not (await handle(broker, sent(3), old)).error_code

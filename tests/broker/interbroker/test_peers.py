@@ -123,3 +123,49 @@ async def test_without_a_controller_it_gives_up_in_time(make_peers):
     peers = make_peers(SimpleNamespace(brokers={}, controller_id=-1))
     with pytest.raises(ChannelError, match="there is no controller"):
         await ask(peers, timeout_ms=30)
+
+
+@pytest.fixture
+async def silent_port():
+    """Where connections are accepted and nothing is answered, as by a host that was cut off."""
+    connected = []
+
+    async def say_nothing(reader, writer):
+        connected.append(writer)
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+        for writer in connected:
+            writer.close()
+
+
+async def test_nobody_waits_for_a_broker_that_is_gone(make_peers, silent_port):
+    cluster = SimpleNamespace(brokers={2: image(2, silent_port), 3: image(3, silent_port)}, controller_id=3)
+    peers = make_peers(cluster)
+    lost, other = peers.channel(2, "markers"), peers.channel(3, "markers")
+    request = ControlledShutdownRequest(broker_id=1, broker_epoch=7)
+    waiting = asyncio.create_task(
+        lost.request(ApiKey.CONTROLLED_SHUTDOWN, request, VERSION, ControlledShutdownResponse, 60_000)
+    )
+    await asyncio.sleep(0)  # it has asked
+    cluster.brokers = {3: image(3, silent_port)}
+    peers.cluster_changed()
+    with pytest.raises(ChannelError):
+        await waiting
+    assert peers.channel(3, "markers") is other
+    assert not other.closed
+
+
+async def test_nobody_waits_for_a_former_controller(make_peers, silent_port):
+    async def serve(key, message):
+        return ControlledShutdownResponse()
+
+    cluster = SimpleNamespace(brokers={1: image(1), 2: image(2, silent_port)}, controller_id=2)
+    peers = make_peers(cluster, serve)
+    markers = peers.channel(2, "markers")
+    waiting = asyncio.create_task(ask(peers, timeout_ms=60_000))
+    await asyncio.sleep(0)  # it has asked
+    cluster.controller_id = 1
+    peers.cluster_changed()
+    assert (await waiting).error_code == ErrorCode.NONE
+    assert not markers.closed

@@ -194,6 +194,15 @@ async def test_an_answer_for_a_partition_that_is_no_longer_followed_is_dropped(f
     fetcher.forget(followed)
     await leader.sends(data(0, b"ab"), data(1, b"c"))
     assert (followed.told, other.told) == ([], [("append", b"c", 11, 1)])
+    assert leader.asked == (7, 0, {1: 11})
+
+
+async def test_a_partition_that_is_no_longer_followed_is_named_as_forgotten(fetcher, leader):
+    followed, other = Followed(0), Followed(1)
+    await follow(fetcher, followed, other)
+    fetcher.forget(followed)
+    await leader.sends(data(1, b"c"))
+    assert leader.asked == (7, 1, {1: 11})
     assert [topic.partitions for topic in leader.requests[-1][1].forgotten_topics_data] == [[0]]
 
 
@@ -205,6 +214,19 @@ async def test_an_answer_for_another_epoch_or_position_is_dropped(fetcher, leade
     moved.log_end_offset = 5
     await leader.sends(data(0, b"ab"), data(1, b"cd"))
     assert before.told == later.told == moved.told == []
+
+
+async def test_after_an_answer_was_dropped_everything_is_asked_for_again(fetcher, leader):
+    """The leader takes the high watermark as known. It sends it again only in a new session."""
+    idle = Followed(0)
+    await follow(fetcher, idle)
+    later = Followed(0, leader_epoch=4)
+    await follow(fetcher, later)
+    await leader.sends(data(0))
+    assert leader.asked == (7, 0, {0: 10})
+    await leader.sends(data(0), session_id=8)
+    assert later.told == [("append", b"", 11, 1)]
+    assert leader.asked == (8, 1, {})
 
 
 @pytest.mark.parametrize("error", [CorruptRecords("damaged"), LogFailure("full"), OSError("gone"), ZeroDivisionError()])

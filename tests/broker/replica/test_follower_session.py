@@ -53,6 +53,17 @@ def test_a_lost_session_is_replaced_by_a_new_one():
     assert sent(session, wanted(t0=5)) == ({(T, 0): 5}, set())
 
 
+def test_a_session_is_repeated_in_a_new_one_that_ends_it():
+    session = FollowerSession()
+    session.request(wanted(t0=5, u1=7))
+    session.answered(99)
+    session.repeat()
+    assert (session.session_id, session.epoch) == (99, 0)
+    assert sent(session, wanted(t0=5)) == ({(T, 0): 5}, set())
+    session.answered(100)
+    assert (session.session_id, session.epoch) == (100, 1)
+
+
 def test_epochs_wrap_to_one():
     session = FollowerSession()
     session.epoch = 2**31 - 1

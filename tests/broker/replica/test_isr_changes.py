@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.broker.interbroker.channel import ChannelError
 from barnabas.broker.replica.isr_changes import IsrChanges
@@ -152,6 +153,18 @@ async def test_what_was_not_decided_is_asked_again(changes, partitions, controll
     assert [request[0].partition_epoch for request in controller.requests] == [6, 6]
 
 
+async def test_the_same_trouble_is_logged_once(changes, partitions, controller, host):
+    expired = AlterPartitionResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    with capture_logs() as logs:
+        fetched(changes, partitions[0], 2, 0)
+        await settle()
+        for answer in (expired, expired, ChannelError("gone"), expired):
+            await controller.answer(answer)
+            host.clock.advance(0.05)
+            await settle()
+    assert [entry["error"] for entry in logs] == ["UNKNOWN_SERVER_ERROR", "gone", "UNKNOWN_SERVER_ERROR"]
+
+
 async def test_it_is_not_asked_again_if_the_controller_has_decided_meanwhile(changes, partitions, controller, host):
     fetched(changes, partitions[0], 2, 0)
     await settle()
@@ -197,3 +210,18 @@ async def test_those_that_lag_leave(changes, partitions, controller, host):
     assert committed == []
     await controller.confirm()
     assert (partitions[0].leadership.isr, committed) == ((0,), [None])
+
+
+async def test_one_that_was_refused_and_fetches_no_more_does_not_count_for_ever(changes, partitions, controller, host):
+    partition, committed = partitions[0], []
+    fetched(changes, partition, 2, 0)
+    await settle()
+    await controller.confirm(ErrorCode.INELIGIBLE_REPLICA)
+    partition.append_now(batch(b"a"), 0)
+    partition.follower_fetched(1, 1, 0, 5)
+    partition.when_committed(1, committed.append)
+    host.clock.advance(15)
+    partition.follower_fetched(1, 1, 0, 5)
+    assert committed == []  # replica 2 is alive, had everything, and would join as soon as it may
+    host.clock.advance(30)
+    assert committed == [None]
