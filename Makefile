@@ -20,7 +20,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m compileall -q barnabas broker pipeline protocol storage
 	@touch $(BROKER) $@
 
-# The broker itself needs five small packages: nobody should have to download Spark to try it.
+# The broker itself needs six small packages: nobody should have to download Spark to try it.
 $(BROKER): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .

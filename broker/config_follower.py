@@ -58,7 +58,7 @@ class ConfigFollower:
         self._spawn = spawn
         self._registry: Registry | None = None
         self._unwatch: list[Callable[[], None]] = []
-        self._configured_groups: frozenset[str] = frozenset()  # few groups have settings: heartbeats check here first
+        self._group_paths: dict[str, str] = {}  # few groups have settings: heartbeats check here first
         self._parsed: dict[str, tuple[Node, Mapping[str, str]]] = {}  # asked for by each of a topic's partitions
         self._announcements = Announcements(znodes.CONFIG_CHANGES, clock, spawn, self._on_announcements)
 
@@ -94,11 +94,12 @@ class ConfigFollower:
         return self._read(znodes.topic_config_path(topic))
 
     def group_configs(self, group_id: str) -> Mapping[str, str]:
-        return self._read(znodes.group_config_path(group_id)) if group_id in self._configured_groups else {}
+        path = self._group_paths.get(group_id)
+        return {} if path is None else self._read(path)
 
     def configured_groups(self) -> list[str]:
         """The groups that have settings of their own."""
-        return sorted(self._configured_groups)
+        return sorted(self._group_paths)
 
     def broker_configs(self) -> dict[int | None, Mapping[str, str]]:
         """What was set at run-time for single brokers, and with None for all of them."""
@@ -244,7 +245,7 @@ class ConfigFollower:
     def _on_groups(self, _: Sequence[Change]) -> None:
         if self._registry is not None:
             names = _children(self._registry, znodes.GROUP_CONFIGS)
-            self._configured_groups = frozenset(map(unquote, names))
+            self._group_paths = {unquote(name): f"{znodes.GROUP_CONFIGS}/{name}" for name in names}
 
     def _on_quotas(self, changes: Sequence[Change]) -> None:
         for path, _ in changes:

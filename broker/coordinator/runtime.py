@@ -393,6 +393,9 @@ class CoordinatorRuntime(Generic[S]):
         A decision that belongs to a producer's transaction comes alone, because its batch is the producer's.
         """
         records = [record for decision in decided for record in decision.records]
+        if not records and self._is_committed(led):
+            self._tell(decided, ErrorCode.NONE)
+            return
         error = self._append(led, records, decided[0].producer) if records else ErrorCode.NONE
         if error == ErrorCode.MESSAGE_TOO_LARGE and len(decided) > 1:
             middle = len(decided) // 2

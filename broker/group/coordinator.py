@@ -232,7 +232,7 @@ class GroupCoordinator:
             decision.done(error)
             answer(heartbeat_error(error) if error else response)
 
-        self._runtime.carry_out(index, decision._replace(done=done))
+        self._runtime.carry_out(index, CoordinatorResult(decision.records, done, key=decision.key))
 
     def share_heartbeat(
         self,

@@ -101,6 +101,8 @@ class GroupsOfRecords(GroupsOfKind):
     """For each key: applies a record to a group."""
     ends: ClassVar[type]
     """A tombstone with this key is the last of a group."""
+    ends_member: ClassVar[type[Any]]
+    """A tombstone with this key says that a member is gone."""
 
     def replay(self, key: Any, value: Any) -> None:
         group = self.groups.get(key.group_id)
@@ -111,5 +113,11 @@ class GroupsOfRecords(GroupsOfKind):
             group = self.groups[key.group_id] = self.group_type(key.group_id)
         if value is None and isinstance(key, self.ends):
             self.remove(group)
-        else:
-            self.apply[type(key)](group, key, value)
+            return
+        self.apply[type(key)](group, key, value)
+        if value is None and type(key) is self.ends_member:
+            self.forget_member(key.group_id, key.member_id)
+
+    def forget_member(self, group_id: str, member_id: str) -> None:
+        """A member is gone: cancel its timers."""
+        raise NotImplementedError

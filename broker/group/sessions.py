@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.broker.coordinator.timers import Timers
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
+from barnabas.broker.coordinator.timers import DecidingTimers
 
 
 class Sessions:
-    """The sessions of the members of one kind of groups in a shard. Timers have the key (group, member)."""
+    """The sessions of the members of one kind of groups in a shard. Timers have the key (group, member).
 
-    def __init__(self, timers: Timers, now_ms: Callable[[], int], ended: Callable[[str, str, str], None]) -> None:
-        """`ended` gets the group and the id of a member whose session has ended, and why, in words."""
+    A session is forgotten when a replayed record says that the member is gone, not before: what was decided may fail.
+    """
+
+    def __init__(
+        self,
+        timers: DecidingTimers,
+        now_ms: Callable[[], int],
+        ended: Callable[[str, str, str], CoordinatorResult],
+    ) -> None:
+        """`ended` decides about the group and the id of a member whose session has ended, and why, in words."""
         self._timers = timers
         self._now_ms = now_ms
         self._ended = ended
@@ -36,11 +45,13 @@ class Sessions:
     def _await_silence(self, key: tuple[str, str], delay_ms: int) -> None:
         self._timers.schedule(key, delay_ms, lambda: self._elapsed(key))
 
-    def _elapsed(self, key: tuple[str, str]) -> None:
+    def _elapsed(self, key: tuple[str, str]) -> CoordinatorResult:
         heard_at_ms, timeout_ms = self._heard.get(key, (0, 0))
         remaining = heard_at_ms + timeout_ms - self._now_ms()
         if remaining > 0:
             self._await_silence(key, remaining)
-            return
-        self._heard.pop(key, None)
-        self._ended(*key, f"its session timed out after {timeout_ms / 1000:g} s without a heartbeat")
+            return NOTHING_TO_DO
+        decision = self._ended(*key, f"its session timed out after {timeout_ms / 1000:g} s without a heartbeat")
+        if decision is NOTHING_TO_DO:
+            self._heard.pop(key, None)  # it is no member: what it had asked for was not written
+        return decision

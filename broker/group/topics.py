@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
+from struct import pack, unpack, unpack_from
+from typing import Final, Protocol
+from weakref import WeakKeyDictionary
+
+from xxhash import xxh3_64_digest
 
 from barnabas.broker.controller.images import BrokerImage, TopicImage
 from barnabas.broker.group.assignors.spec import TopicPartitions
+
+_HASH_VERSION: Final = 0  # of what is hashed of a topic
+# By topic: the racks of all brokers, and the hash with these. A topic that changes is another image.
+_hashes: Final[WeakKeyDictionary[TopicImage, tuple[Mapping[int, str], int]]] = WeakKeyDictionary()
+
+# A member's subscription is examined as a whole, whenever it joins or changes it.
+MOST_NAMES: Final = 5_000
+TOO_MANY_NAMES: Final = f"A member subscribes to at most {MOST_NAMES} topics by name."
 
 
 class Topics(Protocol):
@@ -39,31 +50,58 @@ def partitions_of(names: Iterable[str], topics: Topics) -> dict[bytes, TopicPart
 
 
 def metadata_hash(names: Collection[str], topics: Topics) -> int:
-    """A number that changes when one of these topics does, in a way that may change an assignment.
-
-    Kafka has a hash function of its own for it. A group that comes from there has one rebalance when it sees another.
-    """
-    in_racks = any(broker.rack is not None for broker in topics.brokers.values())
-    described = [
-        (
-            image.name,
-            image.topic_id,
-            len(image.partitions),
-            [sorted(racks) for racks in _racks(image, topics.brokers)] if in_racks else None,
-        )
-        for name in sorted(names)
-        if (image := topics.topic(name)) is not None
-    ]
-    if not described:
+    """Kafka's number for these topics: it changes when one of them does, in a way that may change an assignment."""
+    found = [image for name in sorted(names) if (image := topics.topic(name)) is not None]
+    if not found:
         return 0
-    return int.from_bytes(hashlib.blake2b(repr(described).encode(), digest_size=8).digest(), "big", signed=True)
+    racks = _racks_of(topics.brokers)
+    return _hash(pack(f"<{len(found)}q", *(_topic_hash(image, racks) for image in found)))
+
+
+def _topic_hash(image: TopicImage, racks: Mapping[int, str]) -> int:
+    known = _hashes.get(image)
+    if known is None or known[0] != racks:
+        known = _hashes[image] = (racks, _hash(_described(image, racks)))
+    return known[1]
+
+
+def _hash(data: bytes) -> int:
+    """XXH3, as the signed number that Java has."""
+    return int.from_bytes(xxh3_64_digest(data), "big", signed=True)
+
+
+def _described(image: TopicImage, racks: Mapping[int, str]) -> bytes:
+    """What Kafka hashes of a topic: its id, its name, and for each partition the racks of its replicas."""
+    high, low = unpack(">2q", image.topic_id)
+    count = len(image.partitions)
+    described = pack("<b2q", _HASH_VERSION, high, low) + _text(image.name) + pack("<i", count)
+    if not racks:
+        return described + pack(f"<{count}i", *range(count))
+    parts = [described]
+    for index, partition in enumerate(image.partitions):
+        parts.append(pack("<i", index))
+        texts = [_text(racks[broker_id]) for broker_id in partition.replica_nodes if broker_id in racks]
+        # Java compares strings by their UTF-16 code units.
+        for text in sorted(texts, key=lambda text: unpack_from(f"<{len(text) // 2 - 2}H", text)):
+            parts += (text[-4:], text)
+    return b"".join(parts)
+
+
+def _text(text: str) -> bytes:
+    """A string's UTF-16 code units, and their number."""
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    return encoded + pack("<i", len(encoded) // 2)
 
 
 def _racks(image: TopicImage, brokers: Mapping[int, BrokerImage]) -> tuple[frozenset[str], ...]:
-    racks = {broker_id: broker.rack for broker_id, broker in brokers.items() if broker.rack is not None}
+    racks = _racks_of(brokers)
     if not racks:
         return (frozenset(),) * len(image.partitions)
     return tuple(
         frozenset(racks[broker_id] for broker_id in partition.replica_nodes if broker_id in racks)
         for partition in image.partitions
     )
+
+
+def _racks_of(brokers: Mapping[int, BrokerImage]) -> dict[int, str]:
+    return {broker_id: broker.rack for broker_id, broker in brokers.items() if broker.rack is not None}

@@ -4,16 +4,16 @@ types."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.broker.group.consumer.describe import described
 from barnabas.broker.group.consumer.group import ConsumerGroup
+from barnabas.broker.handlers.described_group import HIDDEN, Refusal, group_of_kind
 from barnabas.broker.handlers.settled import when_committed
 from barnabas.broker.security.authorizer import NOT_ASKED
 from barnabas.broker.server.pieces import Steps, each, once
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation, ResourceType
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -22,8 +22,6 @@ from barnabas.protocol.messages.consumer_group_describe import (
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-
-_HIDDEN: Final = "The described group uses topics that the client is not authorized to describe."
 
 
 def handle(
@@ -37,15 +35,9 @@ def handle(
 
 def _describe(broker: Broker, request: Request, with_operations: bool, group_id: str) -> DescribedGroup:
     access = request.access
-    if not access.group(AclOperation.DESCRIBE, group_id):
-        return _refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    error = broker.groups.objection(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
-    if error:
-        return _refused(group_id, error)
-    group = broker.groups.shard(group_id).groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        reason = "not found" if group is None else "is not a consumer group"
-        return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+    group = group_of_kind(broker, request, ConsumerGroup, group_id)
+    if isinstance(group, Refusal):
+        return _refused(group_id, group)
     answer = described(group, broker.cluster, broker.config.group_consumer_assignors[0])
     answer.authorized_operations = access.operations(ResourceType.GROUP, group_id) if with_operations else NOT_ASKED
     seen = {
@@ -56,16 +48,15 @@ def _describe(broker: Broker, request: Request, with_operations: bool, group_id:
     }
     seen.update(name for member in answer.members for name in member.subscribed_topic_names)
     if not all(access.topic(AclOperation.DESCRIBE, name) for name in seen):
-        answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        answer.error_message = _HIDDEN
+        answer.error_code, answer.error_message = HIDDEN
         answer.members = []
     return answer
 
 
-def _refused(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
+def _refused(group_id: str, refusal: Refusal) -> DescribedGroup:
     return DescribedGroup(
-        error_code=error,
-        error_message=message,
+        error_code=refusal.error,
+        error_message=refusal.message,
         group_id=group_id,
         group_state="",
         group_epoch=0,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.consumer.group import CONSUMER
 from barnabas.broker.group.consumer.requests import heartbeat_error
+from barnabas.broker.group.topics import MOST_NAMES, TOO_MANY_NAMES
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
@@ -32,6 +33,8 @@ def handle(broker: Broker, request: Request, message: ConsumerGroupHeartbeatRequ
         request.answer(heartbeat_error(ErrorCode.UNSUPPORTED_VERSION, _DISABLED))
     elif not access.group(AclOperation.READ, message.group_id):
         request.answer(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    elif len(message.subscribed_topic_names or ()) > MOST_NAMES:
+        request.answer(heartbeat_error(ErrorCode.INVALID_REQUEST, TOO_MANY_NAMES))
     elif not all(access.topic(AclOperation.DESCRIBE, name) for name in message.subscribed_topic_names or ()):
         request.answer(heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     else:

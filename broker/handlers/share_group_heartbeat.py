@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.share.requests import heartbeat_error
+from barnabas.broker.group.topics import MOST_NAMES, TOO_MANY_NAMES
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
@@ -25,6 +26,8 @@ def handle(broker: Broker, request: Request, message: ShareGroupHeartbeatRequest
         request.answer(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     elif not 0 < len(message.member_id) <= _LONGEST_MEMBER_ID:
         request.answer(heartbeat_error(ErrorCode.INVALID_REQUEST, "The member's id is empty or too long."))
+    elif len(message.subscribed_topic_names or ()) > MOST_NAMES:
+        request.answer(heartbeat_error(ErrorCode.INVALID_REQUEST, TOO_MANY_NAMES))
     elif not all(access.topic(AclOperation.DESCRIBE, name) for name in message.subscribed_topic_names or ()):
         request.answer(heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.broker.group.streams.describe import described
 from barnabas.broker.group.streams.group import StreamsGroup
+from barnabas.broker.handlers.described_group import HIDDEN, Refusal, group_of_kind
 from barnabas.broker.handlers.settled import when_committed
 from barnabas.broker.handlers.streams_group_heartbeat import is_enabled
 from barnabas.broker.security.authorizer import NOT_ASKED
@@ -23,8 +24,6 @@ from barnabas.protocol.messages.streams_group_describe import (
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-_HIDDEN: Final = "The described group uses topics that the client is not authorized to describe."
-
 
 def handle(
     broker: Broker, request: Request, message: StreamsGroupDescribeRequest
@@ -38,20 +37,14 @@ def handle(
 def _describe(broker: Broker, request: Request, with_operations: bool, group_id: str) -> DescribedGroup:
     access = request.access
     if not is_enabled(broker):
-        return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    if not access.group(AclOperation.DESCRIBE, group_id):
-        return _refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    error = broker.groups.objection(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
-    if error:
-        return _refused(group_id, error)
-    group = broker.groups.shard(group_id).groups.get(group_id)
-    if not isinstance(group, StreamsGroup):
-        reason = "not found" if group is None else "is not a streams group"
-        return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+        return _refused(group_id, Refusal(ErrorCode.UNSUPPORTED_VERSION))
+    group = group_of_kind(broker, request, StreamsGroup, group_id)
+    if isinstance(group, Refusal):
+        return _refused(group_id, group)
     answer = described(group)
     answer.authorized_operations = access.operations(ResourceType.GROUP, group_id) if with_operations else NOT_ASKED
     if not all(access.topic(AclOperation.DESCRIBE, topic) for topic in _topics(answer)):
-        return _refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN)
+        return _refused(group_id, HIDDEN)
     return answer
 
 
@@ -65,10 +58,10 @@ def _topics(group: DescribedGroup) -> dict[str, None]:
     return found
 
 
-def _refused(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
+def _refused(group_id: str, refusal: Refusal) -> DescribedGroup:
     return DescribedGroup(
-        error_code=error,
-        error_message=message,
+        error_code=refusal.error,
+        error_message=refusal.message,
         group_id=group_id,
         group_state="",
         group_epoch=0,

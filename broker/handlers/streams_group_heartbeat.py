@@ -64,7 +64,10 @@ def _refusal(broker: Broker, request: Request, topology: Topology) -> Steps[Stre
     topics: dict[str, None] = {}
     left = broker.config.message_max_bytes
     for subtopology in topology.subtopologies:
-        left -= len(subtopology.subtopology_id)
+        left -= len(subtopology.subtopology_id) + 1
+        if left < 0:
+            return heartbeat_error(ErrorCode.UNKNOWN_SERVER_ERROR)
+        yield
         for topic, size in topics_named_by(subtopology):
             topics[topic] = None
             left -= size

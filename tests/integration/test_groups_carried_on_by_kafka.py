@@ -181,7 +181,8 @@ def test_a_consumer_group_goes_on(handed_over):
     side = handed_over.kafka
     side.begin("modern", 9)
     answer = side.beat("A", 3, owned={"t": [0, 1]})
-    assert (answer.error_code, answer.assignment) == (0, None)  # as it was
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, 3, None)  # as it was
+    assert side.described().groups[0].group_epoch == 3
     committed(side, 5, "done")
     assert side.beat("B", -1).member_epoch == -1
     while answer.assignment is None:
@@ -194,8 +195,9 @@ def test_a_share_group_goes_on(handed_over):
     """What was accepted does not come again, and what was given back comes with its count."""
     side = handed_over.kafka
     side.begin("shared", 9)
-    epoch = side.described_shares().groups[0].members[0].member_epoch
-    assert side.share("A", epoch).error_code == 0
+    before = side.described_shares().groups[0]
+    assert side.share("A", before.members[0].member_epoch).error_code == 0
+    assert side.described_shares().groups[0].group_epoch == before.group_epoch
     assert share_fetched(side, 0) == [(2, 4, 2)]
     acknowledged(side, (2, 4, [ACCEPT]))
     written(side, 1)
@@ -207,6 +209,7 @@ def test_a_streams_group_goes_on(handed_over):
     side.begin("flow", 9)
     answer = side.stream("A", 3)
     assert answer.error_code == 0
+    assert side.streams_described().groups[0].group_epoch == 3
     side.stream("B", -1)
     while tasks(answer) != EVERY_TASK:
         answer = side.stream("A", answer.member_epoch)

@@ -142,7 +142,7 @@ class GroupSide(Side):
     def assignable(self, name="t"):
         """A topic that the coordinator knows. Apache Kafka's coordinator learns about a new topic a little later than
         its other parts."""
-        if self.has_topic(name):
+        if self.has_topic(name, 3):
             return self.topic(name)
         topic = self.topic(name)
         group, self.group = self.group, f"reads-{name}"
@@ -169,7 +169,7 @@ class GroupSide(Side):
 
     def shared_topic(self, name="t", partitions=3):
         """A topic that the coordinators know. Apache Kafka's hear of a new one a little later than its other parts."""
-        if self.has_topic(name):
+        if self.has_topic(name, partitions):
             return
         self.create_topic(name, partitions)
         group, self.group = self.group, f"shares-{name}"

@@ -123,8 +123,7 @@ class ShareSide(Side):
         """A transaction with batches of so many records; with None, it stays open."""
         name = f"{self.group}-{topic}"
         self.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=name, key_type=1), 3)  # creates its topic
-        while (producer := self.ask(ApiKey.INIT_PRODUCER_ID, transactions.init_producer_id(name), 4)).error_code:
-            pause()
+        producer = self._init_producer_id(name)
         who = producer.producer_id, producer.producer_epoch
         added = transactions.add_partitions_to_txn(3, name, *who, (topic, 0))
         while (
@@ -147,7 +146,12 @@ class ShareSide(Side):
             self.ask(ApiKey.PRODUCE, produce((topic, 0, records), transactional_id=name), 9)
         if commit is not None:
             assert not self.ask(ApiKey.END_TXN, transactions.end_txn(name, *who, commit=commit), 3).error_code
-            self.ask(ApiKey.INIT_PRODUCER_ID, transactions.init_producer_id(name), 4)  # waits for the markers
+            self._init_producer_id(name)  # it is refused until the markers are written
+
+    def _init_producer_id(self, name):
+        while (answer := self.ask(ApiKey.INIT_PRODUCER_ID, transactions.init_producer_id(name), 4)).error_code:
+            pause()
+        return answer
 
     def set_for_group(self, name, value):
         message = incremental_alter_configs((GROUP, self.group, [(SET, name, value)]))

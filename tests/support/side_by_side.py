@@ -36,6 +36,7 @@ class Side:
         self.port = port
         self._names = {ZERO_UUID: ZERO_UUID}
         self._ids: dict[str, bytes] = {}
+        self._partitions: dict[str, int] = {}
         self._wire = Wire("127.0.0.1", port)
 
     def close(self) -> None:
@@ -57,13 +58,13 @@ class Side:
 
     def create_topic(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         """Create a topic that does not exist yet."""
-        if name in self._ids:
+        if self.has_topic(name, partitions):
             return
         topic = new_topic(name, partitions, configs=list((configs or {}).items()))
         (created,) = self.ask(ApiKey.CREATE_TOPICS, create_topics(topic), 7).topics
         if created.error_code:
             raise AssertionError(f"{name}: {created.error_message}")
-        self._ids[name] = created.topic_id
+        self._ids[name], self._partitions[name] = created.topic_id, partitions
         self._names[created.topic_id] = name.encode()
         ends = list_offsets(*((name, index, LATEST) for index in range(partitions)))
         # Apache Kafka answers before the broker leads the new partitions, and only asking again shows that it does.
@@ -75,7 +76,11 @@ class Side:
         self._ids.update(other._ids)
         self._names.update(other._names)
 
-    def has_topic(self, name: str) -> bool:
+    def has_topic(self, name: str, partitions: int | None = None) -> bool:
+        """Whether there is one, with so many partitions. Scenarios that share a broker share its topics."""
+        known = self._partitions.get(name)
+        if partitions is not None and known not in (partitions, None):
+            raise AssertionError(f"{name} has {known} partitions for others: take another name")
         return name in self._ids
 
     def name(self, topic: str, by_id: bool) -> str | bytes:

@@ -21,7 +21,7 @@ class StreamsSide(GroupSide):
 
     def source(self, name, partitions=3):
         """A topic with so many partitions that the coordinator knows."""
-        if not self.has_topic(name):
+        if not self.has_topic(name, partitions):
             self.create_topic(name, partitions)
             group, self.group = self.group, f"reads-{name}"
             while not self.beat("reader", 0, topics=[name]).assignment.topic_partitions:

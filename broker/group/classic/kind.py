@@ -41,6 +41,8 @@ class ClassicGroups(GroupsOfKind):
             for found in value.members:
                 if found.member_id in group.members:
                     group.members[found.member_id].assignment = found.assignment
+        else:
+            self.membership.adopted(key.group)
 
     def loaded(self) -> None:
         self._is_loaded = True

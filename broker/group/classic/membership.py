@@ -77,6 +77,7 @@ class Membership:
         self._carry_out = carry_out
         self._now_ms = now_ms
         self._new_id = new_id
+        self._adopting: dict[str, Group] = {}  # groups of another kind until a moment ago
 
     def _find(self, group_id: str) -> Group | None:
         group = self._groups.get(group_id)
@@ -480,20 +481,33 @@ class Membership:
         if member.answer_sync is not None:
             member.answer_sync(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
 
+    # --- from one kind to another ---
+
     def adopt(self, group: Group, before: Sequence[CoordinatorRecord], rebalance: str | None) -> CoordinatorResult:
-        """A group of another kind has become this one. `before` removes its records; with a reason, it rebalances."""
-        self._groups[group.group_id] = group
+        """A group of another kind becomes this one, when its record is replayed. `before` removes its former records;
+        with a reason, it rebalances."""
+        self._adopting[group.group_id] = group
         record = group_metadata_record(group, self._now_ms(), assignments(group))
-        for member in group.members.values():
-            self._watch(group, member)
-        if rebalance is not None:
-            self._prepare(group, rebalance)  # nobody has joined yet, so nothing is decided
-        return CoordinatorResult([*before, record], key=group.group_id)
+
+        def done(error: ErrorCode) -> None:
+            self._adopting.pop(group.group_id, None)  # it is still there if this was not written
+            if rebalance is not None and self._groups.get(group.group_id) is group and group.is_in(GroupState.STABLE):
+                self._prepare(group, rebalance)  # nobody has joined yet, so nothing is decided
+
+        return CoordinatorResult([*before, record], done, key=group.group_id)
+
+    def adopted(self, group_id: str) -> None:
+        """The record of a group has been replayed that is not there yet."""
+        group = self._adopting.pop(group_id, None)
+        if group is not None:
+            self._groups[group_id] = group
+            for member in group.members.values():
+                self._watch(group, member)
 
     def forget(self, group: Group) -> None:
-        """A group was deleted: cancel its timers."""
+        """A group was deleted, or has become one of another kind: cancel its timers."""
         group.transition_to(GroupState.DEAD, self._now_ms())
-        for key in ("join", "sync", *group.pending_members):
+        for key in ("join", "sync", *group.pending_members, *group.members):
             self._timers.cancel((group.group_id, key))
 
     def abandon(self) -> None:

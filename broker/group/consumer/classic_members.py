@@ -92,7 +92,9 @@ class ClassicMembers:
                 group.rejoining.discard(member_id)
                 self._timers.cancel(join_key(group.group_id, member_id))
                 self._consumers.watch(group.group_id, member_id, request.session_timeout_ms)
-                self._remove_after(sync_key(group.group_id, member_id), group, moved, "it did not sync in time")
+                self._consumers.remove_after(
+                    sync_key(group.group_id, member_id), group, moved, "it did not sync in time"
+                )
             answer(response)
 
         return decision._replace(done=done)
@@ -172,18 +174,9 @@ class ClassicMembers:
         """From the first time that it is told to join again."""
         if member.member_id not in group.rejoining:
             group.rejoining.add(member.member_id)
-            self._remove_after(
+            self._consumers.remove_after(
                 join_key(group.group_id, member.member_id), group, member, "it did not join again in time"
             )
-
-    def _remove_after(
-        self, key: tuple[str, str, str], group: ConsumerGroup, member: ConsumerMember, reason: str
-    ) -> None:
-        self._timers.schedule(
-            key,
-            member.rebalance_timeout_ms,
-            lambda: self._consumers.fence_one(group.group_id, member.member_id, reason),
-        )
 
 
 def _has_to_join(group: ConsumerGroup, member: ConsumerMember) -> bool:

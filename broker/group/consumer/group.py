@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
+from barnabas.broker.group.assignors.hash_order import timeline_order
 from barnabas.broker.group.consumer.member import ConsumerMember
 from barnabas.broker.group.consumer.reconciliation import Target
 from barnabas.broker.group.consumer.records import group_tombstones
@@ -125,11 +126,11 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member: ConsumerMember) -> Target:
-        """A static member that comes back under a new id has the target of the old one."""
-        found = self.target.get(member.member_id)
-        if found is None and member.instance_id is not None:
-            found = self.target.get(self.static_members.get(member.instance_id, ""))
-        return NO_TARGET if found is None else found
+        """A static member has the target of its instance, under whatever id: none if that is new, as in Kafka."""
+        member_id: str | None = member.member_id
+        if member.instance_id is not None:
+            member_id = self.static_members.get(member.instance_id)
+        return NO_TARGET if member_id is None else self.target.get(member_id, NO_TARGET)
 
     def members_with(self, regex: str) -> int:
         return self._regex_counts[regex]
@@ -157,13 +158,33 @@ class ConsumerGroup:
         read = set(map(self.topics_of, members)) if self.regexes else {member.topics for member in members}
         return set[str]().union(*read)
 
+    def members_after(self, updated: ConsumerMember, replaced: str | None) -> Mapping[str, ConsumerMember]:
+        """Its members with a change that is not replayed yet; `replaced` is the id under which one was known before."""
+        if updated is self.members.get(updated.member_id):
+            return self.members
+        members = {**self.members}
+        if replaced is not None:
+            del members[replaced]
+        members[updated.member_id] = updated
+        return members
+
+    def topics_after(self, old: ConsumerMember, new: ConsumerMember) -> set[str]:
+        """The names of the topics that members read once one has changed, if no pattern was looked up."""
+        gone = {name for name in old.topics - new.topics if self._topic_counts[name] == 1}
+        return (self._topic_counts.keys() - gone) | new.topics
+
     def subscribed_topics(self) -> set[str]:
         return {*self._topic_counts, *(topic for regex in self.regexes.values() for topic in regex.topics)}
 
     def preferred_assignor(self, members: Iterable[ConsumerMember], default: str) -> str:
-        """The one that most members want, among those who want one."""
+        """The one that most of these members want, among those who want one.
+
+        Where as many want another, Kafka takes the one that nobody has wanted before, or else the first in its table.
+        """
         counts = Counter([member.assignor for member in members if member.assignor])
-        return counts.most_common(1)[0][0] if counts else default
+        known = timeline_order(list(self._assignor_counts))
+        order = [*(name for name in counts if name not in known), *known]
+        return max(order, key=counts.__getitem__) if counts else default
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether a member of the classic protocol may join: it shares an assignor with all others of that protocol."""

@@ -29,6 +29,7 @@ class ConsumerGroups(GroupsOfRecords):
     keys = replay.APPLY.keys()
     apply = replay.APPLY
     ends = replay.ENDS_GROUP
+    ends_member = replay.ENDS_MEMBER
 
     def __init__(self, around: Surroundings, adopt: Adopt) -> None:
         super().__init__(around)
@@ -51,6 +52,9 @@ class ConsumerGroups(GroupsOfRecords):
 
     def forget(self, group: ConsumerGroup) -> None:
         self.membership.forget(group)
+
+    def forget_member(self, group_id: str, member_id: str) -> None:
+        self.membership.forget_member(group_id, member_id)
 
     def topics_changed(self, names: Collection[str], are_new: bool) -> None:
         self.membership.topics_changed(names, are_new)

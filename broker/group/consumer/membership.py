@@ -13,7 +13,7 @@ from dataclasses import replace
 import structlog
 
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
-from barnabas.broker.coordinator.timers import Timers
+from barnabas.broker.coordinator.timers import DecidingTimers, Timers
 from barnabas.broker.group.classic.group import Group
 from barnabas.broker.group.classic.responses import refuse_waiting
 from barnabas.broker.group.client import ClientInfo
@@ -51,7 +51,7 @@ from barnabas.broker.group.consumer.requests import (
 )
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
 from barnabas.broker.group.consumer.story import Stories
-from barnabas.broker.group.consumer.target import assign
+from barnabas.broker.group.consumer.target import assign, subscription_type
 from barnabas.broker.group.kind import AnyGroup, GroupKind, makes_room
 from barnabas.broker.group.refused import Refused
 from barnabas.broker.group.sessions import Sessions
@@ -92,10 +92,11 @@ class ConsumerMembership:
         self._topics = topics
         self._timers = timers
         self._carry_out = carry_out
+        self._deciding = DecidingTimers(timers, carry_out)
         self._adopt = adopt
         self._now_ms = now_ms
         self._new_id = new_id
-        self._sessions = Sessions(timers, now_ms, self.fence_one)
+        self._sessions = Sessions(self._deciding, now_ms, self.fence_one)
         self._resolving: set[str] = set()  # groups whose patterns are about to be looked up
         # When a topic was last created: as a version of the topics, it goes on growing after a restart.
         self._topics_version = now_ms()
@@ -126,6 +127,8 @@ class ConsumerMembership:
             group, member, updated_member(member, request, client), replaced, owned, may_describe, records
         )
         self.watch(group.group_id, updated.member_id, self._times.session_timeout_ms(group.group_id))
+        if isinstance(self._groups.get(group.group_id), Group):
+            decision = self._watching_classic_members(decision)
         response = ConsumerGroupHeartbeatResponse(
             member_id=updated.member_id,
             member_epoch=updated.epoch,
@@ -159,27 +162,26 @@ class ConsumerMembership:
 
         epoch = group.epoch
         bump = names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
-        members = group.members
-        if updated is not group.members.get(updated.member_id):
-            members = {**members}
-            if replaced is not None:
-                del members[replaced]
-            members[updated.member_id] = updated
-        if bump or group.topics_changed:
-            found = metadata_hash(group.topics_of_all(members.values()), self._topics)
+        looks_again = bump or group.topics_changed
+        if looks_again:
+            if group.regexes:
+                names = group.topics_of_all(group.members_after(updated, replaced).values())
+            else:
+                names = group.topics_after(member, updated)
+            found = metadata_hash(names, self._topics)
             if bump or found != group.metadata_hash:
                 epoch += 1
                 records.append(epoch_record(group.group_id, epoch, found))
-                self.stories.begin(now_ms, group, epoch, members, _why(member, updated, bump))
+                self.stories.begin(now_ms, group, epoch, (updated,), _why(member, updated, bump))
             if group.has_partition_metadata:
                 records.append(partition_metadata_tombstone(group.group_id))
-        target_epoch, target = self._target(group, epoch, updated, members, now_ms, records)
+        target_epoch, target = self._target(group, epoch, updated, replaced, looks_again, now_ms, records)
         moved = self._reconciled(group, updated, target_epoch, target, owned, subscription_changed, records)
         had_changed, group.topics_changed = group.topics_changed, False
 
         def done(error: ErrorCode) -> None:
             if error:
-                group.topics_changed = had_changed  # the epoch that this led to is not there
+                group.topics_changed |= had_changed  # the epoch that this led to is not there
 
         return moved, CoordinatorResult(records, done, key=group.group_id)
 
@@ -202,8 +204,6 @@ class ConsumerMembership:
         check_upgrade(classic, self._settings)
         changes = upgraded(classic, self._topics)
         refuse_waiting(classic, ErrorCode.REBALANCE_IN_PROGRESS)
-        for member in classic.members.values():
-            self.watch(classic.group_id, member.member_id, member.session_timeout_ms)
         records += classic.tombstones()
         records += changes
         log.info("classic group becomes a consumer group", group=classic.group_id)
@@ -262,16 +262,21 @@ class ConsumerMembership:
         group: ConsumerGroup,
         epoch: int,
         updated: ConsumerMember,
-        members: Mapping[str, ConsumerMember],
+        replaced: str | None,
+        looks_again: bool,
         now_ms: int,
         records: list[CoordinatorRecord],
     ) -> tuple[int, Target]:
         """The target assignment's epoch, and what it gives this member."""
-        waits_until = group.assignment_timestamp + self._times.assignment_interval_ms(group.group_id)
-        if epoch <= group.assignment_epoch or now_ms < waits_until:
+        if epoch <= group.assignment_epoch:
             return group.assignment_epoch, group.target_of(updated)
+        if now_ms < group.assignment_timestamp + self._times.assignment_interval_ms(group.group_id):
+            return group.assignment_epoch, group.target_of(updated)
+        members = group.members_after(updated, replaced)
         default = self._settings.group_consumer_assignors[0]
-        target, changes = assign(group, members, epoch, self._topics, default, now_ms)
+        # As in Kafka, a new member that reads nothing changes nothing about what the others read.
+        reads = subscription_type((members if looks_again else group.members).values())
+        target, changes = assign(group, members, reads, epoch, self._topics, default, now_ms)
         records += changes
         log.info("target assignment", group=group.group_id, epoch=epoch, members=len(members))
         self.stories.assigned(
@@ -301,8 +306,6 @@ class ConsumerMembership:
         self.stories.moved(self._now_ms(), group.group_id, member, moved, target_epoch)
         if moved.state is MemberState.UNREVOKED_PARTITIONS and moved.classic is None:
             self._await_revocation(group.group_id, moved)
-        else:
-            self._timers.cancel(_rebalance_key(group.group_id, member.member_id))
         return moved
 
     # --- patterns ---
@@ -335,7 +338,7 @@ class ConsumerMembership:
         ):
             records.append(epoch_record(group_id, group.epoch + 1, found))
             reason = "a pattern matches other topics"
-            self.stories.begin(self._now_ms(), group, group.epoch + 1, group.members, reason)
+            self.stories.begin(self._now_ms(), group, group.epoch + 1, (), reason)
         self._carry_out(CoordinatorResult(records, key=group_id))
 
     # --- leaving ---
@@ -388,7 +391,6 @@ class ConsumerMembership:
         left = [member for member in group.members.values() if member.member_id not in ids]
         for member in gone:
             log.info("member is gone", group=group_id, member=member.member_id, reason=reason)
-            self._forget_member(group_id, member.member_id)
         if left and self.is_downgraded_to(left):
             return self.downgrade(group, left, group.epoch, "its last member of the consumer protocol is gone")
         records = [record for member in gone for record in member_tombstones(group_id, member.member_id)]
@@ -416,7 +418,6 @@ class ConsumerMembership:
     ) -> CoordinatorResult:
         """Go on as a classic group; with a reason for it, by a rebalance."""
         classic = downgraded(group, left, epoch, self._topics, self._now_ms())
-        self.forget(group)
         log.info("consumer group becomes a classic group", group=group.group_id)
         return self._adopt(classic, group.tombstones(), rebalance)
 
@@ -429,21 +430,28 @@ class ConsumerMembership:
     def _await_revocation(self, group_id: str, member: ConsumerMember) -> None:
         member_id, epoch = member.member_id, member.epoch
 
-        def elapsed() -> None:
+        def elapsed() -> CoordinatorResult:
             group = self._groups.get(group_id)
             found = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-            if found is not None and found.epoch == epoch and found.state is MemberState.UNREVOKED_PARTITIONS:
-                self.fence_one(group_id, member_id, "it did not let go of partitions in time")
+            if found is None or found.epoch != epoch or found.state is not MemberState.UNREVOKED_PARTITIONS:
+                return NOTHING_TO_DO
+            return self.fence_one(group_id, member_id, "it did not let go of partitions in time")
 
-        self._timers.schedule(_rebalance_key(group_id, member_id), member.rebalance_timeout_ms, elapsed)
+        self._deciding.schedule(_rebalance_key(group_id, member_id), member.rebalance_timeout_ms, elapsed)
 
-    def fence_one(self, group_id: str, member_id: str, reason: str) -> None:
+    def remove_after(self, key: tuple[str, str, str], group: ConsumerGroup, member: ConsumerMember, why: str) -> None:
+        """Remove a member unless the timer with this key is cancelled within the member's rebalance timeout."""
+        group_id, member_id = group.group_id, member.member_id
+        self._deciding.schedule(key, member.rebalance_timeout_ms, lambda: self.fence_one(group_id, member_id, why))
+
+    def fence_one(self, group_id: str, member_id: str, reason: str) -> CoordinatorResult:
         group = self._groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if isinstance(group, ConsumerGroup) and member is not None:
-            self._carry_out(self._fence(group, [member], reason))
+        if not isinstance(group, ConsumerGroup) or member is None:
+            return NOTHING_TO_DO
+        return self._fence(group, [member], reason)
 
-    def _forget_member(self, group_id: str, member_id: str) -> None:
+    def forget_member(self, group_id: str, member_id: str) -> None:
         self._sessions.forget(group_id, member_id)
         for key in (_rebalance_key(group_id, member_id), join_key(group_id, member_id), sync_key(group_id, member_id)):
             self._timers.cancel(key)
@@ -451,7 +459,7 @@ class ConsumerMembership:
     def forget(self, group: ConsumerGroup) -> None:
         """A group is gone: cancel its timers."""
         for member_id in group.members:
-            self._forget_member(group.group_id, member_id)
+            self.forget_member(group.group_id, member_id)
         self.stories.forget(group.group_id)
 
     def watch_all(self) -> None:
@@ -459,13 +467,28 @@ class ConsumerMembership:
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 group.topics_changed = True
+                self._watch_classic_members(group)
                 for member in group.members.values():
-                    timeout_ms = self._times.session_timeout_ms(group.group_id)
-                    if member.classic is not None:
-                        timeout_ms = member.classic.session_timeout_ms
-                    self.watch(group.group_id, member.member_id, timeout_ms)
+                    if member.classic is None:
+                        self.watch(group.group_id, member.member_id, self._times.session_timeout_ms(group.group_id))
                     if member.state is MemberState.UNREVOKED_PARTITIONS:
                         self._await_revocation(group.group_id, member)
+
+    def _watching_classic_members(self, upgrade: CoordinatorResult) -> CoordinatorResult:
+        """Once a classic group has become a consumer group, its members are watched here."""
+
+        def done(error: ErrorCode) -> None:
+            upgrade.done(error)
+            group = self._groups.get(upgrade.key)
+            if isinstance(group, ConsumerGroup):  # otherwise this was not written
+                self._watch_classic_members(group)
+
+        return upgrade._replace(done=done)
+
+    def _watch_classic_members(self, group: ConsumerGroup) -> None:
+        for member in group.members.values():
+            if member.classic is not None:
+                self.watch(group.group_id, member.member_id, member.classic.session_timeout_ms)
 
     def topics_changed(self, names: Collection[str], are_new: bool) -> None:
         """Groups that read these topics are assigned again, if it makes a difference, with their next heartbeat."""

@@ -123,3 +123,6 @@ def applied(group: ConsumerGroup, changes: Iterable[CoordinatorRecord]) -> Consu
 
 ENDS_GROUP: Final = records.ConsumerGroupMetadataKey
 """A tombstone with this key is the last of a group."""
+
+ENDS_MEMBER: Final = records.ConsumerGroupMemberMetadataKey
+"""A tombstone with this key says that a member is gone."""

@@ -7,7 +7,7 @@ that changes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,14 +55,19 @@ class Stories:
     def forget(self, group_id: str) -> None:
         self._of.pop(group_id, None)
 
-    def begin(
-        self, now_ms: int, group: ConsumerGroup, epoch: int, members: Mapping[str, ConsumerMember], reason: str
-    ) -> None:
+    def begin(self, now_ms: int, group: ConsumerGroup, epoch: int, new: Iterable[ConsumerMember], reason: str) -> None:
+        """`new` are members that the group does not have yet."""
+        last = self._current(group.group_id)
+        if last is not None:
+            last.ended_ms = now_ms
+        if last is not None and last.assigned_ms is None:
+            # A thousand members may join before the next assignment: what the others have is noted only once.
+            before, clients = last.before, last.clients
+        else:
+            before = {each.member_id: each.assigned for each in group.members.values()}
+            clients = {each.member_id: each.client_id for each in group.members.values()}
+        clients.update((each.member_id, each.client_id) for each in new)
         changes = self._of.setdefault(group.group_id, deque(maxlen=_KEPT))
-        if changes and changes[-1].ended_ms is None:
-            changes[-1].ended_ms = now_ms
-        before: dict[str, Partitions] = {each.member_id: each.assigned for each in group.members.values()}
-        clients = {each.member_id: each.client_id for each in (*group.members.values(), *members.values())}
         changes.append(Change(now_ms, epoch, reason, before, clients))
 
     def gone(
@@ -74,7 +79,7 @@ class Stories:
         reason: str,
     ) -> None:
         ids = ", ".join(member.member_id for member in gone[:3])
-        self.begin(now_ms, group, group.epoch + 1, left, f"a member is gone: {ids}, {reason}")
+        self.begin(now_ms, group, group.epoch + 1, (), f"a member is gone: {ids}, {reason}")
         change = self._of[group.group_id][-1]
         for member in gone:
             change.note(now_ms, member.member_id, reason)
@@ -92,7 +97,7 @@ class Stories:
     ) -> None:
         change = self._current(group.group_id)
         if change is None or change.epoch != epoch:  # it began before this broker coordinated the group
-            self.begin(now_ms, group, epoch, members, "of something before this broker coordinated the group")
+            self.begin(now_ms, group, epoch, members.values(), "of something before this broker coordinated the group")
             change = self._of[group.group_id][-1]
         change.assigned_ms, change.assignor, change.after = now_ms, assignor, target
         change.awaited = dict.fromkeys(members)

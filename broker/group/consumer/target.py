@@ -18,6 +18,7 @@ from barnabas.broker.group.topics import Topics, ids_of, partitions_of
 def assign(
     group: ConsumerGroup,
     members: Mapping[str, ConsumerMember],
+    reads: SubscriptionType,
     epoch: int,
     topics: Topics,
     default_assignor: str,
@@ -28,7 +29,7 @@ def assign(
     # Who comes first matters to the assignors, and this is Kafka's order.
     order = [*(each for each in timeline_order(list(group.members)) if each in members)]
     order += [each for each in members if each not in group.members]
-    spec = GroupSpec(_specs(group, [members[each] for each in order], topics), subscription_type(members.values()))
+    spec = GroupSpec(_specs(group, [members[each] for each in order], topics), reads)
     assignor = group.preferred_assignor(members.values(), default_assignor)
     assigned = ASSIGNORS[assignor](spec, partitions_of(names, topics))
     records = [
@@ -51,7 +52,9 @@ def _specs(group: ConsumerGroup, members: Sequence[ConsumerMember], topics: Topi
 
 def subscription_type(members: Collection[ConsumerMember]) -> SubscriptionType:
     """Whether all members read the same: the same names and no pattern, or the same pattern and no names."""
-    first = next(iter(members))
+    first = next(iter(members), None)
+    if first is None:
+        return SubscriptionType.HOMOGENEOUS
     same = len({member.topics for member in members}) == 1 and len({member.regex for member in members}) == 1
     if same and not (first.regex and first.topics):
         return SubscriptionType.HOMOGENEOUS

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from barnabas.broker.background import Background
 from barnabas.broker.coordinator.result import CoordinatorRecord, CoordinatorResult
+from barnabas.broker.coordinator.timers import DecidingTimers
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.kind import GroupKind
 from barnabas.broker.group.of_kind import GroupsOfRecords, Surroundings
@@ -35,11 +36,13 @@ class ShareGroups(GroupsOfRecords):
     keys = replay.APPLY.keys()
     apply = replay.APPLY
     ends = replay.ENDS_GROUP
+    ends_member = replay.ENDS_MEMBER
 
     def __init__(self, around: Surroundings, share_state: ShareState, background: Background) -> None:
         super().__init__(around)
         times = ShareGroupTimes(around.settings, around.set_for_group)
-        self.sessions = Sessions(around.timers, around.now_ms, lambda *who: self.membership.session_ended(*who))
+        timers = DecidingTimers(around.timers, around.carry_out)
+        self.sessions = Sessions(timers, around.now_ms, lambda *who: self.membership.session_ended(*who))
         self.membership = ShareMembership(
             around.groups,
             around.settings,
@@ -64,6 +67,9 @@ class ShareGroups(GroupsOfRecords):
 
     def forget(self, group: ShareGroup) -> None:
         self.membership.forget(group)
+
+    def forget_member(self, group_id: str, member_id: str) -> None:
+        self.sessions.forget(group_id, member_id)
 
     def topics_changed(self, names: Collection[str], are_new: bool) -> None:
         self.membership.topics_changed(names)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from barnabas.broker.coordinator.result import CoordinatorRecord, CoordinatorResult
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.kind import AnyGroup
 from barnabas.broker.group.refused import Refused
@@ -142,7 +142,7 @@ class ShareMembership:
 
         def done(error: ErrorCode) -> None:
             if error:
-                group.topics_changed = had_changed  # the epoch that this led to is not there
+                group.topics_changed |= had_changed  # the epoch that this led to is not there
 
         return Beat(response, CoordinatorResult(records, done, key=group_id), wanted)
 
@@ -215,18 +215,18 @@ class ShareMembership:
 
     def _fence(self, group: ShareGroup, member: ShareMember, reason: str) -> CoordinatorResult:
         log.info("member is gone", group=group.group_id, member=member.member_id, reason=reason)
-        self._sessions.forget(group.group_id, member.member_id)
         left = {each: other for each, other in group.members.items() if each != member.member_id}
         records = member_tombstones(group.group_id, member.member_id)
         found = metadata_hash(subscribed(left), self._topics)
         records.append(epoch_record(group.group_id, group.epoch + 1, found))
         return CoordinatorResult(records, key=group.group_id)
 
-    def session_ended(self, group_id: str, member_id: str, reason: str) -> None:
+    def session_ended(self, group_id: str, member_id: str, reason: str) -> CoordinatorResult:
         group = self._groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
-        if isinstance(group, ShareGroup) and member is not None:
-            self.carry_out(self._fence(group, member, reason))
+        if not isinstance(group, ShareGroup) or member is None:
+            return NOTHING_TO_DO
+        return self._fence(group, member, reason)
 
     # --- time and topics ---
 

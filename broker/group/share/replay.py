@@ -102,3 +102,6 @@ APPLY: Final[dict[type, Apply]] = {
 
 ENDS_GROUP: Final = records.ShareGroupMetadataKey
 """A tombstone with this key is the last of a group."""
+
+ENDS_MEMBER: Final = records.ShareGroupMemberMetadataKey
+"""A tombstone with this key says that a member is gone."""

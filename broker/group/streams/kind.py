@@ -17,6 +17,7 @@ class StreamsGroups(GroupsOfRecords):
     keys = replay.APPLY.keys()
     apply = replay.APPLY
     ends = replay.ENDS_GROUP
+    ends_member = replay.ENDS_MEMBER
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
@@ -27,6 +28,9 @@ class StreamsGroups(GroupsOfRecords):
 
     def forget(self, group: StreamsGroup) -> None:
         self.membership.forget(group)
+
+    def forget_member(self, group_id: str, member_id: str) -> None:
+        self.membership.forget_member(group_id, member_id)
 
     def topics_changed(self, names: Collection[str], are_new: bool) -> None:
         self.membership.topics_changed(names)

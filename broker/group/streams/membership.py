@@ -13,6 +13,7 @@ from typing import NamedTuple
 import structlog
 
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
+from barnabas.broker.coordinator.timers import DecidingTimers
 from barnabas.broker.group.client import ClientInfo
 from barnabas.broker.group.kind import GroupKind, makes_room
 from barnabas.broker.group.of_kind import Surroundings
@@ -66,7 +67,8 @@ class StreamsMembership:
         self._timers = around.timers
         self._carry_out = around.carry_out
         self._now_ms = around.now_ms
-        self._sessions = Sessions(around.timers, around.now_ms, self._fence_one)
+        self._deciding = DecidingTimers(around.timers, around.carry_out)
+        self._sessions = Sessions(self._deciding, around.now_ms, self._fence_one)
         self._delayed: set[str] = set()  # groups that wait for more members before their first assignment
 
     # --- heartbeats ---
@@ -291,8 +293,6 @@ class StreamsMembership:
         records.append(current_record(group.group_id, moved))
         if moved.state is MemberState.UNREVOKED_TASKS:
             self._await_revocation(group.group_id, moved)
-        else:
-            self._timers.cancel(_rebalance_key(group.group_id, member.member_id))
         return moved
 
     # --- leaving ---
@@ -309,7 +309,6 @@ class StreamsMembership:
     def _fence(self, group: StreamsGroup, member_id: str, reason: str) -> CoordinatorResult:
         group_id = group.group_id
         log.info("member is gone", group=group_id, member=member_id, reason=reason)
-        self._forget_member(group_id, member_id)
         epoch = epoch_record(
             group_id, group.epoch + 1, group.metadata_hash, group.validated_topology_epoch, group.assignment_configs
         )
@@ -324,20 +323,22 @@ class StreamsMembership:
     def _await_revocation(self, group_id: str, member: StreamsMember) -> None:
         member_id, epoch = member.member_id, member.epoch
 
-        def elapsed() -> None:
+        def elapsed() -> CoordinatorResult:
             group = self._groups.get(group_id)
             found = group.members.get(member_id) if isinstance(group, StreamsGroup) else None
-            if found is not None and found.epoch == epoch:
-                self._fence_one(group_id, member_id, "it did not let go of tasks in time")
+            if found is None or found.epoch != epoch or found.state is not MemberState.UNREVOKED_TASKS:
+                return NOTHING_TO_DO
+            return self._fence_one(group_id, member_id, "it did not let go of tasks in time")
 
-        self._timers.schedule(_rebalance_key(group_id, member_id), member.rebalance_timeout_ms, elapsed)
+        self._deciding.schedule(_rebalance_key(group_id, member_id), member.rebalance_timeout_ms, elapsed)
 
-    def _fence_one(self, group_id: str, member_id: str, reason: str) -> None:
+    def _fence_one(self, group_id: str, member_id: str, reason: str) -> CoordinatorResult:
         group = self._groups.get(group_id)
-        if isinstance(group, StreamsGroup) and member_id in group.members:
-            self._carry_out(self._fence(group, member_id, reason))
+        if not isinstance(group, StreamsGroup) or member_id not in group.members:
+            return NOTHING_TO_DO
+        return self._fence(group, member_id, reason)
 
-    def _forget_member(self, group_id: str, member_id: str) -> None:
+    def forget_member(self, group_id: str, member_id: str) -> None:
         self._sessions.forget(group_id, member_id)
         self._timers.cancel(_rebalance_key(group_id, member_id))
 
@@ -346,7 +347,7 @@ class StreamsMembership:
         self._delayed.discard(group.group_id)
         self._timers.cancel(_delay_key(group.group_id))
         for member_id in group.members:
-            self._forget_member(group.group_id, member_id)
+            self.forget_member(group.group_id, member_id)
 
     def watch_all(self) -> None:
         """Start every member's session timeout now, after the groups were loaded."""

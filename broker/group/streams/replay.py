@@ -102,3 +102,6 @@ APPLY: Final[dict[type, Apply]] = {
 
 ENDS_GROUP: Final = records.StreamsGroupMetadataKey
 """A tombstone with this key ends a group."""
+
+ENDS_MEMBER: Final = records.StreamsGroupMemberMetadataKey
+"""A tombstone with this key says that a member is gone."""

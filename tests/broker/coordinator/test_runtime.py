@@ -18,6 +18,7 @@ from barnabas.protocol.records.compression import CompressionType
 from barnabas.storage.errors import LogFailure
 from tests.storage.support import FaultyFileSystem, batch, bytes_of, read_all
 from tests.support.running_broker import create_topic, delete_topic, partition, running
+from tests.support.slow_replicas import SlowReplicas
 
 
 class Shard:
@@ -355,16 +356,16 @@ async def test_an_answer_that_fails_sets_its_key_aside_and_others_are_answered(b
     assert {name for _, name, _ in broker.replicas.set_aside.entries()} == {"a", "b"}
 
 
-async def test_nothing_is_reported_before_it_is_committed(broker, monkeypatch):
+async def test_nothing_is_reported_before_it_is_committed(broker):
     runtime = loaded(broker)
-    waiting, told = [], []
-    monkeypatch.setattr(type(partition(broker, "c")), "when_committed", lambda self, offset, done: waiting.append(done))
+    led = partition(broker, "c")
+    replicas, told = SlowReplicas(led), []
     runtime.ask(0, Append("a", told))
+    runtime.carry_out_asked()
     runtime.ask(0, Append("b", told, ErrorCode.NONE))  # this may depend on what is not committed yet
     runtime.carry_out_asked()
     assert told == []
-    for done in waiting:
-        done(LogFailure("the disk is gone"))
+    replicas.lose(led, runtime)
     assert sorted(told) == [("a", ErrorCode.NOT_COORDINATOR), ("b", ErrorCode.NOT_COORDINATOR)]
 
 

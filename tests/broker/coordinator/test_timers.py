@@ -1,6 +1,8 @@
 import pytest
 
-from barnabas.broker.coordinator.timers import ClockTimers
+from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
+from barnabas.broker.coordinator.timers import ClockTimers, DecidingTimers
+from barnabas.protocol.errors import ErrorCode
 from tests.support.manual_clock import ManualClock
 
 
@@ -63,3 +65,54 @@ async def test_a_callback_that_fails_is_reported_with_its_key(clock):
     timers.schedule("a", 1000, fail)
     clock.advance(1)
     assert failures == [("a", "broken")]
+
+
+@pytest.fixture
+def decided():
+    """What a coordinator is to carry out."""
+    return []
+
+
+@pytest.fixture
+async def deciding(clock, decided):
+    return DecidingTimers(ClockTimers(clock, lambda *_: None), decided.append)
+
+
+def remove_a_member():
+    return CoordinatorResult([CoordinatorRecord(b"member", None)])
+
+
+async def test_a_decision_that_was_not_written_is_made_again(clock, deciding, decided):
+    deciding.schedule("a", 1000, remove_a_member)
+    clock.advance(1)
+    decided.pop().done(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    clock.advance(0.499)
+    assert decided == []
+    clock.advance(0.001)
+    decided.pop().done(ErrorCode.NONE)
+    clock.advance(10)
+    assert decided == []
+
+
+async def test_a_decision_is_not_made_again_before_its_new_time(clock, deciding, decided):
+    deciding.schedule("a", 1000, remove_a_member)
+    clock.advance(1)
+    deciding.schedule("a", 5000, remove_a_member)
+    decided.pop().done(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    clock.advance(4.999)
+    assert decided == []
+    clock.advance(0.001)
+    assert len(decided) == 1
+
+
+async def test_a_timer_that_decides_nothing(clock, deciding, decided):
+    deciding.schedule("a", 1000, lambda: NOTHING_TO_DO)
+    clock.advance(1)
+    assert decided == []
+
+
+async def test_a_decision_whose_timer_is_cancelled_is_not_made(clock, deciding, decided):
+    deciding.schedule("a", 1000, remove_a_member)
+    deciding.cancel("a")
+    clock.advance(1)
+    assert decided == []

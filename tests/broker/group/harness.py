@@ -48,6 +48,9 @@ class ManualTimers:
     def cancel(self, key):
         self._timers.pop(key, None)
 
+    def is_scheduled(self, key):
+        return key in self._timers
+
     def close(self):
         self._timers.clear()
 

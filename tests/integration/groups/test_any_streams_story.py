@@ -22,7 +22,7 @@ NAMES = "ABCD"  # one more than the group may have
 
 def topologies(side):
     """Their own topics exist already: when a coordinator hears of new ones is up to each broker."""
-    t, u, log = side.source("t"), side.source("u", 2), side.source("any-log")
+    t, u, log = side.source("t"), side.source("two", 2), side.source("any-log")
     return [
         topology(subtopology("0", t)),
         topology(subtopology("0", t, u), subtopology("1", u)),

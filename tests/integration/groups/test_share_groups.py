@@ -73,16 +73,16 @@ def epochs(side):
 @story(ONE)
 def subscriptions_change(side):
     side.shared_topic()
-    side.shared_topic("u", 2)
+    side.shared_topic("two", 2)
     yield side.share("A", 0, ["t"])
     side.initialized(t=3)
-    yield side.share("A", 2, ["t", "u"])
-    side.initialized(t=3, u=2)
+    yield side.share("A", 2, ["t", "two"])
+    side.initialized(t=3, two=2)
     yield side.share("A", 3)
     yield side.share("A", 4)
-    yield side.share("A", 4, ["u"])
+    yield side.share("A", 4, ["two"])
     yield side.share("A", 5, [])
-    yield side.share("A", 6, ["nothing", "u"])
+    yield side.share("A", 6, ["nothing", "two"])
     yield side.share("B", 0, ["t"])
     yield side.share("B", 8)
     yield side.share("A", 7)
@@ -209,16 +209,16 @@ def test_any_story(brokers, seed):
 
     def any_story(side):
         side.shared_topic()
-        side.shared_topic("u", 2)
-        side.share("first", 0, ["t", "u"])
-        side.initialized(t=3, u=2)
+        side.shared_topic("two", 2)
+        side.share("first", 0, ["t", "two"])
+        side.initialized(t=3, two=2)
         side.share("first", -1)
         dice = random.Random(seed)
         epochs = {}
         for _ in range(40):
             who = dice.choice("ABCD")
             what = dice.choice(["join", "beat", "beat", "beat", "beat", "subscribe", "lie", "leave", "look", "admin"])
-            topics = dice.choice([["t"], ["u"], ["t", "u"], ["t", "nothing"]])
+            topics = dice.choice([["t"], ["two"], ["t", "two"], ["t", "nothing"]])
             epoch = dice.randint(-3, 12)
             if what == "join" or (what == "beat" and who not in epochs):
                 answer = side.share(who, 0, topics)

@@ -170,7 +170,7 @@ def topologies_that_contradict_themselves(side):
 
 @story(ONE)
 def another_topology(side):
-    t, u = side.source("t"), side.source("u", 2)
+    t, u = side.source("t"), side.source("two", 2)
     first = topology(subtopology("0", t, u), epoch=3)
     yield side.stream("A", 0, topology=first)
     yield side.stream("B", 0, topology=topology(subtopology("0", u, t), epoch=3))
@@ -202,7 +202,7 @@ def source_topics_are_missing(side):
 
 @story(ONE)
 def topics_with_the_wrong_numbers_of_partitions(side):
-    t, u = side.source("t"), side.source("u", 2)
+    t, u = side.source("t"), side.source("two", 2)
     for wrong in (
         topology(subtopology("0", t, u, copartitioned=[([0, 1], [])])),
         topology(
@@ -234,7 +234,7 @@ def own_topics_are_created(side):
 
 @story(ONE)
 def a_repartition_topic(side):
-    t, u = side.source("t"), side.source("u", 2)
+    t, u = side.source("t"), side.source("two", 2)
     joined = topology(
         subtopology("0", t, sinks=["own-repartition"]),
         subtopology("1", u, repartition=["own-repartition"], copartitioned=[([0], [0])]),
@@ -306,7 +306,7 @@ def the_application_is_shut_down(side):
 
 @story(ONE)
 def endpoints(side):
-    t, u = side.source("t"), side.source("u", 2)
+    t, u = side.source("t"), side.source("two", 2)
     both = topology(subtopology("0", t, u))
     yield side.stream("A", 0, topology=both, user_endpoint=RequestEndpoint(host="a", port=1))
     yield side.stream("A", 2)
@@ -363,8 +363,8 @@ def settings(side):
 @story(range(8, 11))
 def offsets(side):
     side.source("t")
-    side.source("u", 2)
-    t, u = (side.name(name, by_id=side.level >= 10) for name in ("t", "u"))
+    side.source("two", 2)
+    t, u = (side.name(name, by_id=side.level >= 10) for name in ("t", "two"))
     simple = topology(subtopology("0", "t"))
     yield side.commit((t, 0, 1), generation=1, member="A")
     yield side.stream("A", 0, topology=simple)
@@ -384,7 +384,7 @@ def offsets(side):
     if side.level >= 9:
         for member, epoch in (("A", 3), ("A", 2), ("A", 4), ("A", -1), ("X", 3), ("", -1), ("", 3)):
             yield side.fetch_groups({side.group: None}, members={side.group: (member, epoch)})
-    yield side.delete_offsets(("t", 0), ("u", 0), ("v", 0))
+    yield side.delete_offsets(("t", 0), ("two", 0), ("v", 0))
     yield side.stream("A", -1)
     yield side.stream("B", -1)
     yield side.commit((t, 0, 9))

@@ -8,6 +8,8 @@ from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHea
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.broker.group.harness import GROUP, Coordinator, FewTopics, topic_id
 
+CLIENT = ClientInfo("c", "/127.0.0.1", 1)
+
 
 def group_of(*topics, **settings):
     """A coordinator that knows these topics, given as (name, partitions)."""
@@ -34,15 +36,19 @@ class Group:
         return self.coordinator.group
 
     def send(self, member_id, epoch, *, version=1, group_id=GROUP, may_describe=lambda _: True, **fields):
-        request = ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **fields)
         client = ClientInfo("c", "/127.0.0.1", version)
-        response, decision = self.coordinator.shard.consumers.heartbeat(request, client, may_describe)
+        response, decision = self.decide(member_id, epoch, client, group_id, may_describe, **fields)
         self.coordinator.carry_out(decision)
         if not response.error_code:
             self.epochs[member_id] = response.member_epoch
             if response.assignment is not None:
                 self.owned[member_id] = _named(response.assignment)
         return response
+
+    def decide(self, member_id, epoch, client=CLIENT, group_id=GROUP, may_describe=lambda _: True, **fields):
+        """What a heartbeat leads to, which is for the test to carry out."""
+        request = ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **fields)
+        return self.coordinator.shard.consumers.heartbeat(request, client, may_describe)
 
     def join(self, member_id, *topics, **fields):
         asked = {"rebalance_timeout_ms": 60_000, "topic_partitions": [], **fields}

@@ -9,7 +9,7 @@ from barnabas.broker.group.kind import listing
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.broker.group.consumer.harness import error, group_of
-from tests.broker.group.harness import GROUP
+from tests.broker.group.harness import GROUP, topic_id
 
 
 @pytest.fixture
@@ -217,6 +217,28 @@ class TestSubscriptions:
         group.join("b", "t", "u")
         group.settle("a", "b")
         assert group.owned["a"] == {"t": [0, 1], "u": [0]}
+
+    def test_of_two_assignors_the_one_that_nobody_wanted_before_is_chosen(self, group):
+        group.join("b", "t", server_assignor="uniform")
+        group.advance(1000)
+        group.join("a", "t", server_assignor="range")
+        assert group.group.target["a"] == {topic_id("t"): frozenset({0, 1})}  # by range
+        assert group.group.preferred_assignor(group.group.members.values(), "") == "uniform"
+
+    def test_a_member_that_becomes_a_static_one_has_to_wait_for_its_next_target(self, group):
+        group.join("a", "t")
+        group.advance(1000)
+        group.join("b", "t")
+        answer = group.join("a", "t", instance_id="i")
+        assert (answer.member_epoch, answer.assignment.topic_partitions) == (3, [])
+
+    def test_a_new_member_that_reads_nothing_does_not_change_how_others_are_assigned(self, group):
+        group.join("a", "t")
+        group.join("b", "t")
+        group.leave("b")
+        group.advance(1000)
+        group.join("c")
+        assert group.group.target["c"] == {topic_id("t"): frozenset({2, 3})}  # they are taken for equals, as in Kafka
 
 
 class TestPatterns:
@@ -444,3 +466,28 @@ def test_a_failed_append_changes_nothing(group):
 
 def _records(records):
     return CoordinatorResult(records)
+
+
+def test_a_member_that_kept_partitions_and_could_not_be_removed_is_removed_later(group):
+    group.join("a", "t")
+    group.join("b", "t")
+    group.beat("a", owned={"t": [0, 1, 2, 3]})
+    group.coordinator.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    group.advance(40_000)
+    for member_id in "ab":
+        group.beat(member_id)
+    group.advance(20_000)
+    assert set(group.group.members) == {"a", "b"}
+    group.coordinator.append_error = ErrorCode.NONE
+    group.advance(500)
+    assert set(group.group.members) == {"b"}
+
+
+def test_a_failure_that_is_heard_late_does_not_hide_a_new_partition(group):
+    group.join("a", "t")
+    _, decision = group.decide("a", 2)
+    group.coordinator.topics.create("t", 6)
+    group.coordinator.shard.consumers.topics_changed({"t"}, are_new=False)
+    decision.done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # what came before it was not committed in time
+    group.beat("a", owned={"t": [0, 1, 2, 3]})
+    assert group.owned["a"] == {"t": [0, 1, 2, 3, 4, 5]}

@@ -170,3 +170,46 @@ def test_a_group_in_between_is_there_after_a_restart(group):
     assert other.coordinator.heartbeat(member_id, 2) == ErrorCode.NONE
     other.leave("b")
     assert isinstance(other.coordinator.group, Group)
+
+
+def test_an_upgrade_that_was_not_written_leaves_the_classic_group_as_it_was(group):
+    classic_member(group)
+    group.coordinator.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    group.join("b", "t")
+    group.coordinator.append_error = ErrorCode.NONE
+    assert isinstance(group.group, Group)
+    group.advance(10_000)  # the session of its member, who is silent
+    assert group.state == "Empty"
+
+
+def test_a_downgrade_that_was_not_written_leaves_the_consumer_group_as_it_was(group):
+    member_id = shared(group)
+    group.coordinator.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    group.leave("b")
+    group.coordinator.append_error = ErrorCode.NONE
+    assert isinstance(group.group, ConsumerGroup)
+    assert group.coordinator.heartbeat(member_id, 2) == ErrorCode.NONE
+    group.advance(10_000)
+    assert set(group.group.members) == {"b"}  # the other one was silent for longer than its session
+    group.advance(35_000)
+    assert not group.group.members
+
+
+def test_members_of_an_upgraded_group_have_their_own_sessions(group):
+    member_id = classic_member(group)
+    group.join("b", "t")
+    group.advance(9_999)
+    assert set(group.group.members) == {member_id, "b"}
+    group.advance(1)
+    assert set(group.group.members) == {"b"}
+
+
+def test_members_of_a_downgraded_group_have_their_own_sessions(group):
+    member_id = shared(group)
+    group.leave("b")
+    group.coordinator.join(member_id, protocols=owning(0))
+    group.coordinator.sync(member_id, 3)
+    group.advance(9_999)
+    assert set(group.group.members) == {member_id}
+    group.advance(1)
+    assert group.state == "Empty"

@@ -23,9 +23,9 @@ def test_the_first_member(group):
     (story,) = told(group)
     assert story["words"] == [
         "It began because a member joined: c.",
-        "After 0 ms the broker shared out the partitions by uniform.",
-        "0 ms after its beginning everybody had its part.",
-        "Moved: t-0 to c, t-1 to c, t-2 to c, t-3 to c.",
+        "The broker assigned the partitions with uniform.",
+        "After 0 ms every member had its partitions.",
+        "Moved to c: t 0-3.",
     ]
     assert story["ended_ms"] is not None
 
@@ -37,17 +37,30 @@ def test_a_second_one_waits_until_the_first_has_let_go(group):
     group.advance(1000)
     group.beat("first", owned=group.owned["first"])  # it is asked to let go
     story = told(group)[0]
-    assert any("had to let go of partitions first, and has not done so yet." in words for words in story["words"])
+    assert any("that it must let go of partitions; it has not done so yet." in words for words in story["words"])
     assert story["ended_ms"] is None
     group.advance(2000)
     group.settle("first", "second")
     story = told(group)[0]
-    assert any("had to let go of partitions first, and did after 2.0 s." in words for words in story["words"])
-    assert "3.0 s after its beginning everybody had its part." in story["words"]
+    assert any("that it must let go of partitions; it did within 2.0 s." in words for words in story["words"])
+    assert "After 3.0 s every member had its partitions." in story["words"]
     assert len(story["moves"]) == 2
     assert all((move["from"], move["to"]) == ("first", "second") for move in story["moves"])
     kinds = [note["kind"] for note in story["notes"] if note["member_id"] == "first"]
     assert kinds == ["revoke", "join", "sync"] or kinds == ["revoke", "join", "sync", "sync"]
+
+
+def test_who_takes_over_from_a_member_that_left_just_before(group):
+    group.join("first", "t")
+    group.join("second", "t")
+    group.advance(1000)
+    group.settle("first", "second")
+    group.leave("second")
+    group.join("third", "t")
+    group.advance(1000)
+    group.settle("first", "third")
+    story = told(group)[0]
+    assert {(move["from"], move["to"]) for move in story["moves"]} == {("second", "third")}
 
 
 def test_a_member_that_falls_silent(group):

@@ -50,6 +50,9 @@ class Group:
     def join(self, member_id, **fields):
         return self.send(member_id, 0, **{"topology": self.reads, **fields})
 
+    def leave(self, member_id):
+        return self.send(member_id, -1)
+
     def beat(self, member_id, **fields):
         """A heartbeat that says only this."""
         return self.send(member_id, self.epochs[member_id], **fields)
