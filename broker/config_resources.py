@@ -15,6 +15,7 @@ from barnabas.broker.controller.results import Refused, duplicates
 from barnabas.broker.controller.topic_names import problem_with_name
 from barnabas.broker.registry.errors import NoNode, RegistryUnavailable, SessionExpired
 from barnabas.broker.security.authorizer import Access
+from barnabas.broker.server.freeing import LongList
 from barnabas.broker.server.pieces import spread
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
@@ -54,7 +55,7 @@ async def alter(
     times: Counter[Resource] = Counter()
     async for alteration in spread(alterations):
         times[alteration.resource] += 1
-    outcomes = []
+    outcomes: list[Outcome] = LongList()
     async for alteration in spread(alterations):
         resource = alteration.resource
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
@@ -13,6 +14,8 @@ from barnabas.protocol.schema import Field, Message, StructType, WireType, wire_
 # copied, counts as one more for each KiB.
 ELEMENTS_PER_PIECE: Final = 1000
 COUNT_LENGTH: Final = "piece -= n >> 10"
+# An array with more elements than this takes a while to free.
+LONG_ARRAY: Final = 100
 # Arrays of fewer numbers than this use a prebuilt struct. Replica lists are the common case.
 _FEW: Final = 8
 
@@ -35,6 +38,15 @@ class Source:
         self._indent += 1
         yield
         self._indent -= 1
+
+    @contextmanager
+    def function(self, head: str) -> Iterator[None]:
+        """Another function beside the one that is being written."""
+        lines, indent = self.lines, self._indent
+        self.lines, self._indent = [], 0
+        with self.block(head):
+            yield
+        self.lines, self._indent = [*self.lines, *lines], indent
 
     def local(self, stem: str) -> str:
         """A variable name that is unique in this function."""
@@ -71,6 +83,25 @@ class Layout:
         self.tagged = sorted(((f.tag, n) for n, f in present.items() if f.tag is not None), key=lambda pair: pair[0])
         self.in_line = [n for n, f in present.items() if f.tag is None]
         self.flexible = flexible
+
+
+def repeated_structs(message: StructType, version: int) -> set[StructType]:
+    """The structs that a message has in several places.
+
+    Each gets a function of its own, because the time to compile a codec grows with its length. All others are written
+    in line, which is faster to run.
+    """
+    found: Counter[StructType] = Counter()
+    _count_structs(message, version, found)
+    return {struct for struct, count in found.items() if count > 1}
+
+
+def _count_structs(struct: StructType, version: int, found: Counter[StructType]) -> None:
+    for name, wire_type in wire_types(struct).items():
+        inner = wire_type[0] if isinstance(wire_type, list) else wire_type
+        if version in struct.fields[name].versions and isinstance(inner, StructType):
+            found[inner] += 1
+            _count_structs(inner, version, found)
 
 
 def is_number(wire_type: Any) -> bool:

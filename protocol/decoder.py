@@ -4,7 +4,7 @@ Every length and count is checked against the remaining bytes before anything is
 bounds the memory that decoding takes. Malformed input raises ProtocolError.
 
 An object may take a hundred times the memory of the one or two bytes that it was on the wire. A second form of each
-decoder, for requests, works in pieces and accepts at most MOST_ELEMENTS per message.
+decoder, for requests, works in pieces and accepts at most MOST_ELEMENTS and MOST_BYTES per message.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from typing import Any, Final, TypeVar
 from barnabas.protocol.codegen import (
     COUNT_LENGTH,
     ELEMENTS_PER_PIECE,
+    LONG_ARRAY,
     Layout,
     Source,
     default_of,
     is_flexible,
     is_number,
     least_size,
+    repeated_structs,
 )
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.schema import BYTES, RECORDS, STRING, Message, StructType, WireType
@@ -32,10 +34,16 @@ M = TypeVar("M", bound=Message)
 Decoder = Callable[[Buffer, int], tuple[M, int]]
 
 Pieces = Generator[None, None, tuple[M, int]]
-DecoderInPieces = Callable[[Buffer, int], Pieces[M]]
+NewList = Callable[[], list[Any]]
+DecoderInPieces = Callable[[Buffer, int, NewList, int], Pieces[M]]
 
-# The limit for all arrays of a message together. No client names as many things in one request.
+# The limits for all arrays of a message together, and for all its strings and bytes except records. No client names as
+# many things in one request. A controller does: it tells brokers of all partitions and their replicas at once.
 MOST_ELEMENTS: Final = 100_000
+MOST_ELEMENTS_BETWEEN_BROKERS: Final = 100 * MOST_ELEMENTS
+MOST_BYTES: Final = 16 * 1024 * 1024
+# In one struct. Kafka has declared no struct with more than a few.
+_MOST_TAGGED_FIELDS: Final = 1000
 # A compact length could be larger, but Kafka limits strings to what the non-compact encoding can hold.
 LONGEST_STRING: Final = 32767
 
@@ -58,7 +66,10 @@ def decoder(message: type[M], version: int) -> Decoder[M]:
 
 
 def decoder_in_pieces(message: type[M], version: int) -> DecoderInPieces[M]:
-    """The same as a generator that yields after each piece and returns what the decoder returns."""
+    """The same as a generator that yields after each piece and returns what the decoder returns.
+
+    It also takes the function that makes the lists for long arrays, and how many elements all arrays may have together.
+    """
     made: DecoderInPieces[M] = _make_decoder(message, version, in_pieces=True)
     return made
 
@@ -70,6 +81,7 @@ def _make_decoder(message: type[Message], version: int, *, in_pieces: bool) -> A
             "new": object.__new__,
             "read_uvarint": read_uvarint,
             "long_string": _long_string,
+            "tagged_fields": _tagged_fields,
             "skip_tagged_fields": skip_tagged_fields,
             "ProtocolError": ProtocolError,
             "FAULTS": (struct.error, IndexError, UnicodeDecodeError),
@@ -78,13 +90,14 @@ def _make_decoder(message: type[Message], version: int, *, in_pieces: bool) -> A
     )
     flexible = is_flexible(message, version)
     title = f"{message.__name__} v{version}"
-    with write.block("def decode(buf, pos):"):
+    with write.block(f"def decode(buf, pos{', new_list, most' if in_pieces else ''}):"):
         write("size = len(buf)")
         if in_pieces:
-            write(f"left = {MOST_ELEMENTS}")
+            write("left = most")
+            write(f"room = {MOST_BYTES}")
             write(f"piece = {ELEMENTS_PER_PIECE}")
         with write.block("try:"):
-            target = _Writer(write, version, flexible, in_pieces).struct(message)
+            target = _Writer(write, version, flexible, in_pieces, repeated_structs(message, version)).struct(message)
             write(f"return {target}, pos")
         with write.block("except FAULTS as fault:"):
             write(f"raise bad({title!r}, pos, fault) from None")
@@ -95,6 +108,8 @@ def _make_decoder(message: type[Message], version: int, *, in_pieces: bool) -> A
 
 def skip_tagged_fields(buf: Buffer, pos: int, count: int) -> int:
     """Skip tagged fields that this version does not know. Their tags must be in ascending order."""
+    if count > _MOST_TAGGED_FIELDS:
+        raise ProtocolError(f"{count} tagged fields at byte {pos}")
     last_tag = -1
     for _ in range(count):
         tag, pos = read_uvarint(buf, pos)
@@ -116,6 +131,14 @@ def _long_string(buf: Buffer, pos: int) -> tuple[int, int]:
     return n, pos
 
 
+def _tagged_fields(buf: Buffer, pos: int) -> tuple[int, int]:
+    """The number of tagged fields of a struct that has more than most, and the position after it."""
+    count, pos = read_uvarint(buf, pos)
+    if count > _MOST_TAGGED_FIELDS:
+        raise ProtocolError(f"{count} tagged fields at byte {pos}")
+    return count, pos
+
+
 def _bad(title: str, pos: int, fault: Exception) -> ProtocolError:
     if isinstance(fault, UnicodeDecodeError):
         return ProtocolError(f"{title}: a string is not UTF-8 at byte {pos}")
@@ -129,15 +152,43 @@ class _Writer:
     when the position moves in another way, when a branch begins or ends, or when a value is used.
     """
 
-    def __init__(self, write: Source, version: int, flexible: bool, in_pieces: bool) -> None:
+    def __init__(self, write: Source, version: int, flexible: bool, in_pieces: bool, repeated: set[StructType]) -> None:
         self.write = write
         self.version = version
         self.flexible = flexible
         self.in_pieces = in_pieces
         self._waiting: list[tuple[str, str, int]] = []
+        self._functions: dict[StructType, str | None] = dict.fromkeys(repeated)
 
     def struct(self, struct_type: StructType) -> str:
         """Write the code that reads a struct, and return the variable that holds it."""
+        if struct_type not in self._functions:
+            return self._in_line(struct_type)
+        self._flush()
+        function = self._functions[struct_type] or self._function(struct_type)
+        target = self.write.local("o")
+        if self.in_pieces:
+            state = "pos, left, room, piece"
+            self.write(f"{target}, {state} = yield from {function}(buf, {state}, new_list)")
+        else:
+            self.write(f"{target}, pos = {function}(buf, pos)")
+        return target
+
+    def _function(self, struct_type: StructType) -> str:
+        """Write a function for a struct that the message has in several places, and return its name."""
+        write = self.write
+        self._functions[struct_type] = function = write.local("read")
+        arguments, result = "buf, pos", "pos"
+        if self.in_pieces:
+            arguments, result = "buf, pos, left, room, piece, new_list", "pos, left, room, piece"
+        with write.function(f"def {function}({arguments}):"):
+            write("size = len(buf)")
+            write(f"return {self._in_line(struct_type)}, {result}")
+            if self.in_pieces:
+                write("yield")
+        return function
+
+    def _in_line(self, struct_type: StructType) -> str:
         write = self.write
         layout = Layout(struct_type, self.version, self.flexible)
         target = write.local("o")
@@ -231,6 +282,9 @@ class _Writer:
             write("pos = end")
             if self.in_pieces and wire_type is not RECORDS:
                 write(COUNT_LENGTH)
+                write("room -= n")
+                with write.block("if room < 0:"):
+                    write(f"raise ProtocolError('names and texts of more than {MOST_BYTES} bytes in one message')")
 
     def _array(self, element: Any, into: str, nullable: bool) -> None:
         write = self.write
@@ -241,13 +295,13 @@ class _Writer:
             if self.in_pieces:
                 write("left -= n")
                 with write.block("if left < 0:"):
-                    write(f"raise ProtocolError('more than {MOST_ELEMENTS} elements in one message')")
+                    write("raise ProtocolError('too many elements in one message')")
             if is_number(element):
                 write(f"{into} = list({write.counted_method('unpack_from', element.code)}(buf, pos))")
                 write(f"pos += n * {element.size}")
                 return
             items = write.local("a")
-            write(f"{into} = {items} = []")
+            write(f"{into} = {items} = {f'new_list() if n > {LONG_ARRAY} else []' if self.in_pieces else '[]'}")
             with write.block("for _ in range(n):"):
                 write(f"{items}.append({self._element(element)})")
                 if self.in_pieces:
@@ -286,7 +340,9 @@ class _Writer:
         self._flush()
         with write.block(f"if {count}:"):
             with write.block(f"if {count} > 127:"):
-                write(f"{count}, pos = read_uvarint(buf, pos - 1)")
+                write(f"{count}, pos = tagged_fields(buf, pos - 1)")
+            if self.in_pieces:
+                write(f"piece -= {count}")
             if not layout.tagged:
                 write(f"pos = skip_tagged_fields(buf, pos, {count})")
                 return

@@ -12,11 +12,13 @@ from typing import Any, Final
 from barnabas.protocol.codegen import (
     COUNT_LENGTH,
     ELEMENTS_PER_PIECE,
+    LONG_ARRAY,
     Layout,
     Source,
     default_of,
     is_flexible,
     is_number,
+    repeated_structs,
 )
 from barnabas.protocol.schema import RECORDS, STRING, Message, Splice, StructType, WireType
 from barnabas.protocol.varint import uvarint
@@ -24,7 +26,7 @@ from barnabas.protocol.varint import uvarint
 # Records that are not copied: their position in the output, and the records themselves.
 Splices = list[tuple[int, Splice]]
 Encoder = Callable[[Any, bytearray, Splices], None]
-EncoderInPieces = Callable[[Any, bytearray, Splices], Generator[None, None, None]]
+EncoderInPieces = Callable[[Any, bytearray, Splices, list[list[Any]]], Generator[None, None, None]]
 
 _IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
@@ -51,7 +53,10 @@ def encoder(message: type[Message], version: int) -> Encoder:
 
 
 def encoder_in_pieces(message: type[Message], version: int) -> EncoderInPieces:
-    """The same as a generator that yields after each piece."""
+    """The same as a generator that yields after each piece.
+
+    It also takes a list, to which it adds the long arrays of the message: they take a while to free.
+    """
     made: EncoderInPieces = _make_encoder(message, version, in_pieces=True)
     return made
 
@@ -60,10 +65,10 @@ def encoder_in_pieces(message: type[Message], version: int) -> EncoderInPieces:
 def _make_encoder(message: type[Message], version: int, *, in_pieces: bool) -> Any:
     write = Source({"uvarint": uvarint, "put_records": _put_records, "readable": _readable})
     flexible = is_flexible(message, version)
-    with write.block("def encode(o, out, splices):"):
+    with write.block(f"def encode(o, out, splices{', long' if in_pieces else ''}):"):
         if in_pieces:
             write(f"piece = {ELEMENTS_PER_PIECE}")
-        writer = _Writer(write, version, flexible, in_pieces)
+        writer = _Writer(write, version, flexible, in_pieces, repeated_structs(message, version))
         writer.struct(message, "o", "out")
         writer.flush("out")
         write("return None")
@@ -94,14 +99,38 @@ class _Writer:
     Fixed-size values are collected as (struct code, expression), so that one call packs adjacent ones.
     """
 
-    def __init__(self, write: Source, version: int, flexible: bool, in_pieces: bool) -> None:
+    def __init__(self, write: Source, version: int, flexible: bool, in_pieces: bool, repeated: set[StructType]) -> None:
         self.write = write
         self.version = version
         self.flexible = flexible
         self.in_pieces = in_pieces
         self._waiting: list[tuple[str, str]] = []
+        self._functions: dict[StructType, str | None] = dict.fromkeys(repeated)
 
     def struct(self, struct_type: StructType, source: str, out: str) -> None:
+        if struct_type not in self._functions:
+            self._in_line(struct_type, source, out)
+            return
+        self.flush(out)
+        function = self._functions[struct_type] or self._function(struct_type)
+        if self.in_pieces:
+            self.write(f"piece = yield from {function}({source}, {out}, splices, long, piece)")
+        else:
+            self.write(f"{function}({source}, {out}, splices)")
+
+    def _function(self, struct_type: StructType) -> str:
+        """Write a function for a struct that the message has in several places, and return its name."""
+        write = self.write
+        self._functions[struct_type] = function = write.local("put")
+        with write.function(f"def {function}(o, out, splices{', long, piece' if self.in_pieces else ''}):"):
+            self._in_line(struct_type, "o", "out")
+            self.flush("out")
+            if self.in_pieces:
+                write("return piece")
+                write("yield")
+        return function
+
+    def _in_line(self, struct_type: StructType, source: str, out: str) -> None:
         layout = Layout(struct_type, self.version, self.flexible)
         for name in layout.in_line:
             spec = struct_type.fields[name]
@@ -194,6 +223,9 @@ class _Writer:
         if is_number(element):
             write(f"{out} += {write.counted_method('pack', element.code)}(*{value})")
             return
+        if self.in_pieces:
+            with write.block(f"if n > {LONG_ARRAY}:"):
+                write(f"long.append({value})")
         item = write.local("item")
         with write.block(f"for {item} in {value}:"):
             self.value(element, item, False, out)

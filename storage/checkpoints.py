@@ -8,6 +8,7 @@ leader-epoch-checkpoint            epoch offset: the first offset of each leader
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from barnabas.protocol.topic_partition import TopicPartition
@@ -53,6 +54,10 @@ def read_epochs(path: str) -> list[EpochEntry]:
                 entries.append(EpochEntry(_number(path, epoch), _number(path, offset)))
             case _:
                 raise CorruptFile(f"{path}: {line!r}")
+    for before, after in pairwise(entries):
+        if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
+            message = f"epoch {after.epoch} at offset {after.start_offset} does not follow epoch {before.epoch}"
+            raise CorruptFile(f"{path}: {message} at offset {before.start_offset}")
     return entries
 
 
@@ -68,13 +73,16 @@ def _format(lines: Iterable[str]) -> bytes:
 def _read_lines(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+            text = file.read()
     except FileNotFoundError:
         return []
     except UnicodeDecodeError:
         raise CorruptFile(f"{path}: not text") from None
-    if not lines:
+    if not text:
         return []
+    if not text.endswith("\n"):  # the last number of a torn file may lack digits
+        raise CorruptFile(f"{path}: the last line does not end")
+    lines = text.splitlines()
     if _number(path, lines[0]) != _VERSION:
         raise CorruptFile(f"{path}: version {lines[0]}")
     if len(lines) < 2 or _number(path, lines[1]) != len(lines) - 2:

@@ -67,6 +67,8 @@ _CLIENT: Final = AppendOrigin.CLIENT
 _REPEATS: Final = (OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState)
 # Rolling a segment creates and writes several files.
 _ROLLS_AT_ONCE: Final = 4
+# Flushing a segment writes its indexes first.
+_FLUSHED_AT_ONCE: Final = 50
 
 
 class Log:
@@ -532,10 +534,17 @@ class Log:
             or self.recovery_point < self.segments.active.base_offset
         )
 
-    def start_flush(self) -> PendingFlush:
-        """Start to flush the log as it is now: `sync` the result on any thread, then call `finish_flush`."""
+    def start_flush(self, at_most: int = _FLUSHED_AT_ONCE) -> PendingFlush:
+        """Start to flush the log as it is now: `sync` the result on any thread, then call `finish_flush`.
+
+        If very many segments are not on disk yet, only the first ones are flushed.
+        """
         unflushed = self.segments.from_offset(self.recovery_point)
-        segments = [segment for segment in self.segments if segment in unflushed or segment in self.finished]
+        later = unflushed[at_most:]
+        end_offset = later[0].base_offset if later else self.end_offset
+        finished = [segment for segment in self.finished if self.segments.floor(segment.base_offset) is segment]
+        chosen = {*unflushed[:at_most], *(segment for segment in finished if segment.base_offset < end_offset)}
+        segments = sorted(chosen, key=lambda segment: segment.base_offset)
         indexes = [index for segment in segments for index in segment.save_indexes()]
         paths = [index.path for index in indexes] + self._snapshots.unsynced + self.leader_epochs.unsynced
         folders = [self.folder] if paths or self._folder_changed else []
@@ -545,12 +554,12 @@ class Log:
         handles = [segment.handle for segment in segments] + [Handle(self._file_system, path) for path in paths]
         # All files are open, so nothing can fail before they are synced.
         self._folder_changed = self._is_new = False
-        self.finished = []
+        self.finished = [segment for segment in finished if segment not in chosen]
         self._snapshots.unsynced = []
         self.leader_epochs.unsynced = []
         for index in indexes:
             index.synced = True
-        return PendingFlush(self._file_system, handles, folders, self.end_offset, self.truncations)
+        return PendingFlush(self._file_system, handles, folders, end_offset, self.truncations)
 
     def finish_flush(self, pending: PendingFlush, now_ms: int) -> None:
         """Record what is on disk now.
@@ -574,7 +583,7 @@ class Log:
         """The last flush. After it, opening the log again needs no scan."""
         self._snapshots.take(self.end_offset, self.producer_state)
         self.segments.active.finish_time_index()
-        return self.start_flush()
+        return self.start_flush(at_most=len(self.segments))
 
     def drop_files(self) -> None:
         """Close all files as they are. The log must not be used any more."""

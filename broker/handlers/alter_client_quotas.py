@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.quotas.alteration import Changes, InvalidAlteration, altered, check, entity_of
 from barnabas.broker.registry.errors import RegistryError
+from barnabas.broker.server.freeing import LongList
 from barnabas.broker.server.pieces import spread
 from barnabas.broker.server.request import Request
 from barnabas.protocol.errors import ErrorCode
@@ -33,10 +34,12 @@ async def handle(broker: Broker, request: Request, message: AlterClientQuotasReq
     answered once.
     """
     by_entity: dict[frozenset[tuple[str, str | None]], list[RequestEntryData]] = {}
-    for entry in message.entries:
-        names = {each.entity_type: each.entity_name for each in entry.entity}
+    async for entry in spread(message.entries):
+        names: dict[str, str | None] = {}
+        async for each in spread(entry.entity):
+            names[each.entity_type] = each.entity_name
         by_entity.setdefault(frozenset(names.items()), []).append(entry)
-    answers = []
+    answers: list[ResponseEntryData] = LongList()
     async for parts, entries in spread(by_entity.items()):
         answer = ResponseEntryData(
             entity=[ResponseEntityData(entity_type=kind, entity_name=name) for kind, name in parts]

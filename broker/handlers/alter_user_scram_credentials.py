@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.security.sasl.scram import write_credential
+from barnabas.broker.server.freeing import LongList
+from barnabas.broker.server.pieces import spread
 from barnabas.broker.server.request import Request
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_user_scram_credentials import (
@@ -43,19 +45,18 @@ async def handle(
     both: list[Wish] = [*message.deletions, *message.upsertions]
     wishes: dict[str, Wish] = {}
     refused: dict[str, _Refused] = {}
-    for wish in both:
+    async for wish in spread(both):
         if wish.name in refused:
             continue
         problem = _twice() if wish.name in wishes else _problem_with(broker, wish)
         wishes[wish.name] = wish
         if problem is not None:
             refused[wish.name] = problem
-    return AlterUserScramCredentialsResponse(
-        results=[
-            _told(user, refused[user]) if user in refused else await _altered(broker, user, wish)
-            for user, wish in wishes.items()
-        ]
-    )
+    results: list[AlterUserScramCredentialsResult] = LongList()
+    async for user, wish in spread(wishes.items()):
+        problem = refused.pop(user, None)
+        results.append(await _altered(broker, user, wish) if problem is None else _told(user, problem))
+    return AlterUserScramCredentialsResponse(results=results)
 
 
 async def _altered(broker: Broker, user: str, wish: Wish) -> AlterUserScramCredentialsResult:

@@ -27,7 +27,11 @@ def handle(broker: Broker, request: Request, message: DeleteGroupsRequest) -> St
         if not left:
             broker.server.dispatcher.answer(request, DeleteGroupsResponse(results=results))
 
-    for group_id in dict.fromkeys(message.groups_names):
+    seen: set[str] = set()
+    for group_id in message.groups_names:
+        if group_id in seen:
+            continue
+        seen.add(group_id)
         result = DeletableGroupResult(group_id=group_id)
         results.append(result)
         left += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.controller.delete_topics import TopicReference
@@ -17,7 +18,12 @@ from barnabas.broker.server.pieces import each
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from barnabas.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -28,9 +34,9 @@ _DENIED: Final = "Topic authorization failed."
 
 async def handle(broker: Broker, request: Request, message: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if request.version >= 6:
-        topics = [TopicReference(topic.name, topic.topic_id) for topic in message.topics]
+        topics = await broker.pieces.result(each(_reference, message.topics))
     else:
-        topics = [TopicReference(name) for name in message.topic_names]
+        topics = await broker.pieces.result(each(TopicReference, message.topic_names))
     term = broker.controller.term
     refusal = ErrorCode.NONE
     if term is None:
@@ -40,7 +46,7 @@ async def handle(broker: Broker, request: Request, message: DeleteTopicsRequest)
     elif message.timeout_ms <= 0:
         refusal = ErrorCode.REQUEST_TIMED_OUT
     if term is None or refusal:
-        results: Sequence[TopicResult] = [TopicResult(name, topic_id, refusal) for name, topic_id in topics]
+        results: Sequence[TopicResult] = await broker.pieces.result(each(partial(_refused, refusal), topics))
     else:
         denied = [] if request.connection.access is None else _not_deletable(broker, request.access, topics)
         refused = {reference for reference, _ in denied}
@@ -71,6 +77,14 @@ def _not_deletable(
             told = TopicResult(name, reference.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _DENIED)
         denied.append((reference, told))
     return denied
+
+
+def _reference(topic: DeleteTopicState) -> TopicReference:
+    return TopicReference(topic.name, topic.topic_id)
+
+
+def _refused(error: ErrorCode, topic: TopicReference) -> TopicResult:
+    return TopicResult(topic.name, topic.topic_id, error)
 
 
 def _answer(result: TopicResult) -> DeletableTopicResult:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.alter_user_scram_credentials import MECHANISMS
+from barnabas.broker.server.pieces import Steps, each
 from barnabas.broker.server.request import Request
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_user_scram_credentials import (
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: Request, message: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
+) -> Steps[DescribeUserScramCredentialsResponse]:
     if not message.users:
-        results = [_described(broker, user) for user in broker.config_follower.users()]
-        return DescribeUserScramCredentialsResponse(results=[each for each in results if not each.error_code])
-    asked = Counter(user.name for user in message.users)
+        results = yield from each(partial(_described, broker), broker.config_follower.users())
+        return DescribeUserScramCredentialsResponse(results=[found for found in results if not found.error_code])
+    is_repeated: dict[str, bool] = {}
+    for user in message.users:
+        is_repeated[user.name] = user.name in is_repeated
+        yield
+    describe = partial(_described, broker)
     return DescribeUserScramCredentialsResponse(
-        results=[_described(broker, user) if count == 1 else _twice(user) for user, count in asked.items()]
+        results=(yield from each(lambda name: _twice(name) if is_repeated[name] else describe(name), is_repeated))
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.controller import results
 from barnabas.broker.controller.elections import ElectionType
+from barnabas.broker.server.freeing import LongList
 from barnabas.broker.server.pieces import Steps, each, parts, spread
 from barnabas.broker.server.request import Request
 from barnabas.protocol.errors import ErrorCode
@@ -34,11 +35,12 @@ async def handle(broker: Broker, request: Request, message: ElectLeadersRequest)
     if asked == []:
         return ElectLeadersResponse(replica_election_results=[])
     if message.timeout_ms <= 0:
-        return _refusal(message, ErrorCode.REQUEST_TIMED_OUT)
+        return await broker.pieces.result(_refusal(message, ErrorCode.REQUEST_TIMED_OUT))
     try:
         election_type = ElectionType(message.election_type)
     except ValueError:
-        return _refusal(message, ErrorCode.INVALID_REQUEST, f"There is no election type {message.election_type}.")
+        text = f"There is no election type {message.election_type}."
+        return await broker.pieces.result(_refusal(message, ErrorCode.INVALID_REQUEST, text))
     term = broker.controller.term
     if term is None:
         return ElectLeadersResponse(replica_election_results=await broker.pieces.result(_not_controller(broker, asked)))
@@ -48,12 +50,16 @@ async def handle(broker: Broker, request: Request, message: ElectLeadersRequest)
             by_topic.setdefault(result.topic, []).append(result)
         topics = list(by_topic.items())
     else:
-        partitions = [TopicPartition(topic.topic, index) for topic in asked for index in topic.partitions]
+        partitions: list[TopicPartition] = []
+        async for topic in spread(asked):
+            partitions += [TopicPartition(topic.topic, index) for index in topic.partitions]
         elected: list[results.PartitionResult] = []
         async for some in spread(parts(partitions, _AT_A_TIME)):
             elected += await term.elect_leaders(election_type, some)
         in_order = iter(elected)
-        topics = [(topic.topic, list(islice(in_order, len(topic.partitions)))) for topic in asked]
+        topics = []
+        async for topic in spread(asked):
+            topics.append((topic.topic, list(islice(in_order, len(topic.partitions)))))
     answers = []
     async for name, found in spread(topics):
         partition_results = await broker.pieces.result(each(_answer, found))
@@ -82,17 +88,11 @@ def _answer(result: results.PartitionResult) -> PartitionResult:
     )
 
 
-def _refusal(message: ElectLeadersRequest, error: ErrorCode, text: str | None = None) -> ElectLeadersResponse:
-    return ElectLeadersResponse(
-        error_code=error,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    PartitionResult(partition_id=index, error_code=error, error_message=text)
-                    for index in topic.partitions
-                ],
-            )
-            for topic in message.topic_partitions or ()
-        ],
-    )
+def _refusal(message: ElectLeadersRequest, error: ErrorCode, text: str | None = None) -> Steps[ElectLeadersResponse]:
+    answers: list[ReplicaElectionResult] = LongList()
+    for topic in message.topic_partitions or ():
+        refused = yield from each(
+            lambda index: PartitionResult(partition_id=index, error_code=error, error_message=text), topic.partitions
+        )
+        answers.append(ReplicaElectionResult(topic=topic.topic, partition_result=refused))
+    return ElectLeadersResponse(error_code=error, replica_election_results=answers)

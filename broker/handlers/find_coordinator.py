@@ -33,9 +33,10 @@ _SHARE_FROM: Final = 6  # version
 
 async def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> FindCoordinatorResponse:
     keys = message.coordinator_keys if request.version >= 4 else [message.key]
-    denied = _denied(broker, request, message.key_type, keys)
+    denials = await broker.pieces.result(each(partial(_denial, broker, request, message.key_type), keys))
+    denied = {key: error for key, error in zip(keys, denials, strict=True) if error is not None}
     coordinators: Sequence[PartitionImage] | ErrorCode = ErrorCode.NONE
-    if not keys or len(denied) < len(set(keys)):
+    if not keys or None in denials:
         coordinators = await _coordinators(broker, message.key_type)
     endpoints = {endpoint.broker_id: endpoint for endpoint in endpoints_for(broker, request.connection)}
     answer = partial(_coordinator, coordinators, endpoints, denied)
@@ -51,22 +52,21 @@ async def handle(broker: Broker, request: Request, message: FindCoordinatorReque
     )
 
 
-def _denied(broker: Broker, request: Request, key_type: int, keys: Sequence[str]) -> dict[str, ErrorCode]:
-    """The keys that are not looked up: groups or transactional ids that the client may not describe, and so on."""
+def _denial(broker: Broker, request: Request, key_type: int, key: str) -> ErrorCode | None:
+    """Why a key is not looked up: a group or transactional id that the client may not describe, and so on."""
     access = request.access
     if key_type == _GROUP:
-        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return {key: error for key in keys if not access.group(AclOperation.DESCRIBE, key)}
+        return None if access.group(AclOperation.DESCRIBE, key) else ErrorCode.GROUP_AUTHORIZATION_FAILED
     if key_type == _TRANSACTION:
-        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return {key: error for key in keys if not access.transactional_id(AclOperation.DESCRIBE, key)}
+        allowed = access.transactional_id(AclOperation.DESCRIBE, key)
+        return None if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if key_type == _SHARE:
         if request.version < _SHARE_FROM or not broker.understood.share_version:
-            return dict.fromkeys(keys, ErrorCode.INVALID_REQUEST)
+            return ErrorCode.INVALID_REQUEST
         if not access.cluster(AclOperation.CLUSTER_ACTION):
-            return dict.fromkeys(keys, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return {key: ErrorCode.INVALID_REQUEST for key in keys if not is_coordinator_key(key)}
-    return {}
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return None if is_coordinator_key(key) else ErrorCode.INVALID_REQUEST
+    return None
 
 
 async def _coordinators(broker: Broker, key_type: int) -> Sequence[PartitionImage] | ErrorCode:

@@ -30,11 +30,11 @@ def handle(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER, topics=[]
         )
     cluster = term.cluster
-    asked: list[tuple[str, Iterable[int]]]
+    asked: Iterable[tuple[str, Iterable[int]]]
     if message.topics is None:
         asked = [(image.name, range(len(image.partitions))) for image in cluster.topics.values()]
     else:
-        asked = [(topic.name, topic.partition_indexes) for topic in message.topics]
+        asked = ((topic.name, topic.partition_indexes) for topic in message.topics)
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     for name, indexes in asked:
         for index in indexes:

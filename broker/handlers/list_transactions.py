@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.settled import when_committed
 from barnabas.broker.patterns import InvalidPattern, matcher
+from barnabas.broker.server.freeing import LongList
 from barnabas.broker.server.pieces import Steps
 from barnabas.broker.server.request import Request
 from barnabas.broker.transaction.states import BY_LABEL
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: Request, message: ListTransactionsRequest
 ) -> Steps[ListTransactionsResponse | None]:
-    unknown = [label for label in message.state_filters if label not in BY_LABEL]
+    labels: dict[str, None] = {}
+    unknown = LongList()
+    for label in message.state_filters:
+        labels[label] = None
+        if label not in BY_LABEL:
+            unknown.append(label)
+        yield
     found = broker.transactions.all_transactions()
     if isinstance(found, ErrorCode):
         return ListTransactionsResponse(error_code=found, unknown_state_filters=unknown, transaction_states=[])
@@ -42,7 +49,6 @@ def handle(
             return ListTransactionsResponse(
                 error_code=ErrorCode.INVALID_REGULAR_EXPRESSION, unknown_state_filters=[], transaction_states=[]
             )
-    labels = set(message.state_filters)
     producer_ids = set(message.producer_id_filters)
     started_before = None if message.duration_filter < 0 else broker.clock.now_ms() - message.duration_filter
     access = request.access

@@ -25,6 +25,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.security.principal import ANONYMOUS, Principal
 from barnabas.broker.server.addresses import host_and_port, unmapped
 from barnabas.broker.server.buffers import SMALLEST
+from barnabas.broker.server.freeing import let_go_of
 from barnabas.broker.server.request import Pause
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ProtocolError
@@ -415,6 +416,8 @@ class Connection:
             if request.on_abandon is not None:
                 request.on_abandon()
         self.requests.clear()
+        if len(self._out) > 1:
+            let_go_of(list(self._out))  # an answer of which little was sent may be long
         self._out.clear()
         if not self._appending and not self._holds:
             self._release_buffer()

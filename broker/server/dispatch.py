@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from barnabas.broker.server.freeing import BYTES_PER_STEP, LongList
 from barnabas.broker.server.pieces import Pieces, Steps
 from barnabas.broker.server.request import Pause, Request
 from barnabas.protocol.api import ApiKey, request_header_version, request_type, response_header_version, response_type
-from barnabas.protocol.decoder import DecoderInPieces, decoder, decoder_in_pieces, skip_tagged_fields
+from barnabas.protocol.decoder import (
+    MOST_ELEMENTS,
+    MOST_ELEMENTS_BETWEEN_BROKERS,
+    DecoderInPieces,
+    decoder,
+    decoder_in_pieces,
+    skip_tagged_fields,
+)
 from barnabas.protocol.encoder import Encoder, EncoderInPieces, Splices, encoder, encoder_in_pieces
 from barnabas.protocol.error_counts import ErrorCounts, error_counter, error_counter_in_pieces
 from barnabas.protocol.errors import ErrorCode, ProtocolError
@@ -127,11 +135,12 @@ class Route:
         self._decode_in_pieces: DecoderInPieces[Any] | None = None
         self._encode_in_pieces: EncoderInPieces | None = None
 
-    def decode_in_pieces(self, frame: memoryview, pos: int) -> Steps[tuple[Message, int]]:
+    def decode_in_pieces(self, frame: memoryview, pos: int, *, from_broker: bool) -> Steps[tuple[Message, int]]:
         if self._decode_in_pieces is None:
             self._decode_in_pieces = decoder_in_pieces(self._request_type, self.version)
             yield
-        return (yield from self._decode_in_pieces(frame, pos))
+        most = MOST_ELEMENTS_BETWEEN_BROKERS if from_broker else MOST_ELEMENTS
+        return (yield from self._decode_in_pieces(frame, pos, LongList, most))
 
     def encode(self, correlation_id: int, message: Message) -> Output:
         """A complete frame, in the parts in which it is sent."""
@@ -147,7 +156,8 @@ class Route:
         encoder(self._response_type, self.version)(message, out, splices)
         return len(out) + sum(splice.size for _, splice in splices)
 
-    def encode_in_pieces(self, correlation_id: int, message: Message) -> Steps[Output]:
+    def encode_in_pieces(self, correlation_id: int, message: Message, long: list[list[Any]]) -> Steps[Output]:
+        """The same in pieces. The long arrays of the message are added to `long`."""
         if self._errors is not None:
             yield from error_counter_in_pieces(self._response_type)(message, self._errors)
         out = bytearray(9) if self._flexible_answer else bytearray(8)
@@ -155,11 +165,18 @@ class Route:
         if self._encode_in_pieces is None:
             self._encode_in_pieces = encoder_in_pieces(self._response_type, self.version)
             yield
-        for _ in self._encode_in_pieces(message, out, splices):
-            if len(out) > _LONGEST_ANSWER:
+        parts: list[Any] = []
+        before = 0  # how many bytes the parts have
+        for _ in self._encode_in_pieces(message, out, splices, long):
+            if before + len(out) > _LONGEST_ANSWER:
                 raise AnswerTooLong
+            if len(out) >= BYTES_PER_STEP:  # so that its memory is freed a part at a time, as it is sent
+                before += len(out)
+                parts += _spliced(memoryview(bytearray(out)), splices)
+                out.clear()
+                splices.clear()
             yield
-        return _framed(correlation_id, out, splices)
+        return _framed(correlation_id, out, splices, parts)
 
 
 def _counting_errors(encode: Encoder, answer: type[Message], errors: ErrorCounts) -> Encoder:
@@ -172,19 +189,23 @@ def _counting_errors(encode: Encoder, answer: type[Message], errors: ErrorCounts
     return count_and_encode
 
 
-def _framed(correlation_id: int, out: bytearray, splices: Splices) -> Output:
-    if not splices:
+def _framed(correlation_id: int, out: bytearray, splices: Splices, before: Sequence[Any] = ()) -> Output:
+    if not splices and not before:
         _SIZE_AND_CORRELATION_ID.pack_into(out, 0, len(out) - 4, correlation_id)
         return (out,)
-    size = len(out) - 4 + sum(splice.size for _, splice in splices)
-    _SIZE_AND_CORRELATION_ID.pack_into(out, 0, size, correlation_id)
+    parts = [*before, *_spliced(memoryview(out), splices)]
+    size = sum(len(part) if isinstance(part, memoryview) else part.size for part in parts)
+    _SIZE_AND_CORRELATION_ID.pack_into(parts[0], 0, size - 4, correlation_id)
+    return parts
+
+
+def _spliced(view: memoryview, splices: Splices) -> list[Any]:
     parts: list[Any] = []
-    view = memoryview(out)
     start = 0
     for position, splice in splices:
         parts += (view[start:position], splice)
         start = position
-    if start < len(out):
+    if start < len(view):
         parts.append(view[start:])
     return parts
 
@@ -237,7 +258,7 @@ class Dispatcher:
         if len(frame) <= SMALL_FRAME:
             message, _ = route.decode(frame, pos)
         else:
-            decoding = route.decode_in_pieces(frame, pos)
+            decoding = route.decode_in_pieces(frame, pos, from_broker=connection.is_from_broker)
             try:
                 next(decoding)
             except StopIteration as end:

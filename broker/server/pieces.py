@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 
 import structlog
 
+from barnabas.broker.server.freeing import LongList
+
 log = structlog.get_logger()
 
 Item = TypeVar("Item")
@@ -130,7 +132,7 @@ async def spread(items: Iterable[T]) -> AsyncIterator[T]:
 
 def each(work: Callable[[Item], T], items: Iterable[Item]) -> Steps[list[T]]:
     """A step for each of the items."""
-    results: list[T] = []
+    results: list[T] = LongList()
     for item in items:
         results.append(work(item))
         yield

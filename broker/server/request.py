@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from barnabas.broker.security.authorizer import EVERYTHING, Access
+from barnabas.broker.server.freeing import let_go_of
 from barnabas.broker.server.pieces import Steps
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.schema import Message
@@ -72,7 +73,12 @@ class Request:
         """Like `answer`, for an answer that may be long."""
         if self.meter is not None:
             self.meter.answering(self, message)
-        self.output = yield from self.route.encode_in_pieces(self.correlation_id, message)
+        long: list[list[Any]] = []
+        try:
+            self.output = yield from self.route.encode_in_pieces(self.correlation_id, message, long)
+        finally:
+            for array in long:
+                let_go_of(array[:])
         self.connection.answered()
 
     def drop_answer(self) -> None:

@@ -1,8 +1,8 @@
 """Counts requests and the errors in their answers, and times some requests, once metrics are wanted. Before that, none
 of this is on their path.
 
-`RequestCounts.attach` puts a counter in front of the handler of every API. Of the requests of an API, every eighth is
-timed, from its handler's call to its answer. Those that take a shortcut (broker.server.dispatch.ShortWay) are timed
+`RequestCounts.attach` puts a counter in front of the handler of every API. Of the requests of a version, every eighth
+is timed, from its handler's call to its answer. Those that take a shortcut (broker.server.dispatch.ShortWay) are timed
 more rarely, since a request that is timed takes the general path.
 """
 
@@ -34,14 +34,13 @@ class ApiCounts:
 
     def __init__(self, key: ApiKey) -> None:
         self.name = key.api_name
-        self.total = 0
         self.by_version: dict[int, int] = {}
         self.times: deque[float] = deque(maxlen=_REMEMBERED)
         self.errors: ErrorCounts = {}
 
-    def count(self, version: int) -> None:
-        self.total += 1
-        self.by_version[version] = self.by_version.get(version, 0) + 1
+    @property
+    def total(self) -> int:
+        return sum(self.by_version.values())
 
     def took(self, seconds: float) -> None:
         self.times.append(seconds)
@@ -74,8 +73,8 @@ class RequestCounts:
 class _CountedShortWay(ShortWay):
     def __init__(self, short_way: ShortWay, counts: ApiCounts) -> None:
         self.versions = short_way.versions
-        self._short_way = short_way
-        self._counts = counts
+        self._begin = short_way.begin
+        self._by_version = counts.by_version
 
     def begin(
         self,
@@ -86,12 +85,13 @@ class _CountedShortWay(ShortWay):
         frame: memoryview,
         pos: int,
     ) -> bool:
-        counts = self._counts
-        if counts.total % _TIMED_OF_SHORT_WAY == 0:
+        version = route.version
+        before = self._by_version.get(version, 0)
+        if before % _TIMED_OF_SHORT_WAY == 0:
             return False  # it is counted and timed on the general path
-        if not self._short_way.begin(connection, route, correlation_id, client_id, frame, pos):
+        if not self._begin(connection, route, correlation_id, client_id, frame, pos):
             return False
-        counts.count(route.version)
+        self._by_version[version] = before + 1
         return True
 
 
@@ -103,10 +103,10 @@ class _CountedHandler:
         self._now = now
 
     def handle(self, request: Request, message: Any) -> Handled:
-        counts = self._counts
-        is_timed = counts.total % _TIMED == 0 and request.meter is None
-        counts.count(request.version)
-        if not is_timed:
+        counts, version = self._counts, request.version
+        before = counts.by_version.get(version, 0)
+        counts.by_version[version] = before + 1
+        if before % _TIMED or request.meter is not None:
             return self._handler(request, message)
         started = self._now()
         self._dispatcher.handle(

@@ -143,10 +143,6 @@ class PartitionCheck:
             self._epochs = read_epochs(path)
         except CorruptFile as error:
             self._report_file(error)
-        for before, after in zip(self._epochs, self._epochs[1:], strict=False):
-            if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
-                message = f"epoch {after.epoch} at offset {after.start_offset} does not follow epoch {before.epoch}"
-                self._report(path, None, f"{message} at offset {before.start_offset}")
 
     def _has_right_epoch(self, header: BatchHeader) -> bool:
         after = bisect_right(self._epochs, header.base_offset, key=lambda entry: entry.start_offset)

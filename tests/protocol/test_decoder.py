@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from barnabas.protocol.codegen import ELEMENTS_PER_PIECE
-from barnabas.protocol.decoder import MOST_ELEMENTS, decode, decoder, decoder_in_pieces
+from barnabas.protocol.decoder import MOST_BYTES, MOST_ELEMENTS, decode, decoder, decoder_in_pieces
 from barnabas.protocol.encoder import encode
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
@@ -30,7 +30,7 @@ from barnabas.protocol.schema import (
     Uuid,
     field,
 )
-from tests.protocol.strategies import every_message
+from tests.protocol.values import messages
 from tests.support.sample_messages import sample
 
 
@@ -68,6 +68,18 @@ class Point(Struct):
 class Journey(Message, versions="0", flexible="0+"):
     start: Point = field("0+")
     rest: Point | None = field("0+", nullable="0+", default=None)
+
+
+class Trips(Message, versions="0-1", flexible="1+"):
+    """The same structs in several places."""
+
+    best: Trip = field("0+")
+    others: list[Trip] = field("0+")
+
+
+class Trip(Struct):
+    name: String = field("0+")
+    points: list[Point] = field("0+")
 
 
 class Tagged(Message, versions="0-1", flexible="0+"):
@@ -277,8 +289,8 @@ MALFORMED: list[tuple[str, type[Message], int, str, str]] = [
     ("a known tag with room to spare", Tagged, 1, "09 01 02 09 0000000000000007 00", "tag 2 does not fill"),
     ("a known tag too small for its value", Tagged, 1, "09 01 02 07 0000000000000007", "tag 2 does not fill"),
     ("fewer tags than it says", Tagged, 1, "09 02 05 01 01", "cut short"),
-    ("billions of tags", Tagged, 1, "09 ffffffff0f", "cut short"),
-    ("billions of unknown tags", Journey, 0, "0001 0002 ffffffff0f", "cut short"),
+    ("billions of tags", Tagged, 1, "09 ffffffff0f", "4294967295 tagged fields"),
+    ("billions of unknown tags", Journey, 0, "0001 0002 ffffffff0f", "4294967295 tagged fields"),
     ("a tag number of six bytes", Tagged, 1, "09 01 808080808001 00", "longer than five bytes"),
     ("a tagged string is null and must not be", Tagged, 1, "09 01 00 01 00", "length -1"),
 ]
@@ -337,12 +349,13 @@ class TestCounts:
 
     def test_larger_than_what_is_left_in_any_message(self) -> None:
         """Twenty bytes that claim as much as they can, wherever a count or a length may be."""
-        for message, version in every_message():
-            for prefix in range(16):
-                for claim in ("ffffffff0f", "7fffffff", "7fff"):
-                    data = (bytes(prefix) + unhex(claim)).ljust(20, b"\1")[:20]
+        claims = [unhex(claim) for claim in ("ffffffff0f", "7fffffff", "7fff")]
+        data = [(bytes(prefix) + claim).ljust(20, b"\1")[:20] for prefix in range(16) for claim in claims]
+        for message in messages():
+            for version in message.versions:
+                for each in data:
                     with suppress(ProtocolError):
-                        decode(message, version, data)
+                        decode(message, version, each)
 
     def test_structs_count_with_the_least_that_they_can_take(self) -> None:
         three = unhex("01 01 04") + unhex("0001 0002 00") * 3 + b"\0"
@@ -400,9 +413,9 @@ class TestRealMessages:
 # --- in pieces ---
 
 
-def in_pieces(message, version, data):
+def in_pieces(message, version, data, new_list=list):
     """What the decoder in pieces returns, and in how many pieces."""
-    decoding = decoder_in_pieces(message, version)(data, 0)
+    decoding = decoder_in_pieces(message, version)(data, 0, new_list, MOST_ELEMENTS)
     pieces = 1
     while True:
         try:
@@ -412,10 +425,11 @@ def in_pieces(message, version, data):
         pieces += 1
 
 
-@pytest.mark.parametrize(("message", "version"), list(every_message()))
-def test_in_pieces_every_message_is_the_same(message, version):
-    data = encode(sample(message, version), version)
-    assert in_pieces(message, version, data) == (decode(message, version, data), 1)
+@pytest.mark.parametrize("message", list(messages()))
+def test_in_pieces_every_message_is_the_same(message):
+    for version in message.versions:
+        data = encode(sample(message, version), version)
+        assert in_pieces(message, version, data) == (decode(message, version, data), 1), f"version {version}"
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -452,3 +466,46 @@ def test_too_many_elements_are_refused_before_they_are_decoded():
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_message_has_only_so_many_bytes_of_text(version):
+    """Records do not count: they are not copied."""
+    half = MOST_BYTES // 2
+    most = Texts(name="", nick=None, blob=bytes(half), note=bytes(half), records=b"records")
+    assert in_pieces(Texts, version, encode(most, version))[0] == most
+    more = Texts(name="n", nick=None, blob=bytes(half), note=bytes(half), records=None)
+    with pytest.raises(ProtocolError, match="more than 16777216 bytes"):
+        in_pieces(Texts, version, encode(more, version))
+
+
+def test_tagged_fields_count_as_elements():
+    tags = b"".join(bytes([0x80 | tag & 0x7F, tag >> 7, 0]) for tag in range(200, 1200))
+    points = (unhex("0001 0002 e807") + tags) * 3
+    message, pieces = in_pieces(Lists, 1, unhex("01 01 04") + points + b"\0")
+    assert message.points == [Point(x=1, y=2)] * 3
+    assert pieces == 4
+
+
+def test_long_arrays_are_lists_of_the_callers_choice():
+    class Own(list):
+        pass
+
+    few, many = [Point(x=1, y=1)] * 100, [Point(x=1, y=1)] * 101
+    data = encode(Trips(best=Trip(name="a", points=many), others=[Trip(name="b", points=few)]), 1)
+    message, _ = in_pieces(Trips, 1, data, Own)
+    assert [type(each) for each in (message.best.points, message.others, message.others[0].points)] == [Own, list, list]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_structs_in_several_places(version):
+    """They are read by functions of their own, which share what is left for the message and for the piece."""
+    points = [Point(x=number % 100, y=0) for number in range(ELEMENTS_PER_PIECE - 1)]
+    message = Trips(best=Trip(name="a", points=points), others=[Trip(name="b", points=points)] * 2)
+    assert in_pieces(Trips, version, encode(message, version)) == (message, 3)
+    too_long = Trips(best=Trip(name="", points=[]), others=[Trip(name="n" * 32767, points=[])] * 513)
+    with pytest.raises(ProtocolError, match="more than 16777216 bytes"):
+        in_pieces(Trips, version, encode(too_long, version))
+    for length in range(30):
+        with pytest.raises(ProtocolError):
+            decode(Trips, version, encode(message, version)[:length])

@@ -48,12 +48,20 @@ def test_a_missing_or_empty_file_has_no_offsets(path: Path, text: str | None) ->
         "0\n1\na 0 -5\n",
         "0\n1\na 0 5 6\n",
         "0\n1\na 0 1_0\n",
+        "0\n1\na 0 1",  # a torn file, of "a 0 17" for example
     ],
 )
 def test_damage_is_noticed(path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(CorruptFile):
         read_offsets(str(path))
+
+
+@pytest.mark.parametrize("text", ["0\n2\n3 17\n4 4", "0\n2\n3 17\n4 4\n", "0\n2\n3 17\n3 20\n", "0\n2\n3 17\n4 17\n"])
+def test_epochs_that_do_not_ascend_are_damage(path: Path, text: str) -> None:
+    path.write_text(text)
+    with pytest.raises(CorruptFile):
+        read_epochs(str(path))
 
 
 def test_bytes_that_are_not_text(path: Path) -> None:

@@ -11,7 +11,7 @@ from barnabas.protocol.records.errors import CorruptRecords, InvalidRecords
 from barnabas.protocol.records.record import read_records, write_record
 from barnabas.storage.config import MAX_INT64, LogConfig, TimestampType
 from barnabas.storage.errors import InvalidRecord, InvalidTimestamp, RecordTooLarge
-from barnabas.storage.inspection import ROOM_AT_ONCE, Inspection
+from barnabas.storage.inspection import ROOM_AT_ONCE, UNITS, Inspection
 from tests.storage.support import NOW
 
 COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
@@ -136,6 +136,15 @@ def test_another_codec_needs_room_for_all_records() -> None:
     assert not inspection.finished
     inspection.advance()
     assert inspection.finished
+
+
+def test_another_codec_takes_most_of_what_one_turn_may_do() -> None:
+    batch = memoryview(build_batch([NewRecord(NOW, b"k", bytes(60_000))], compression=CompressionType.ZSTD))
+    inspection = inspect(batch, LogConfig(compression_type="gzip"), scan=False)
+    assert inspection.advance(UNITS, ROOM_AT_ONCE) < UNITS / 10
+    assert inspection.finished
+    small = inspect(records(1), LogConfig(compression_type="gzip"), scan=False)
+    assert small.advance(UNITS, ROOM_AT_ONCE) <= UNITS - 20
 
 
 def test_what_becomes_too_large_under_another_codec() -> None:

@@ -377,6 +377,19 @@ def test_a_flush_moves_the_recovery_point(tmp_path: Path) -> None:
     assert log.recovery_point == 3
 
 
+def test_a_flush_of_very_many_segments_takes_several_steps(tmp_path: Path) -> None:
+    log = small_segments(tmp_path, 120)
+    synced = []
+    while log.recovery_point < log.end_offset:
+        flush = log.start_flush()
+        flush.sync()
+        log.finish_flush(flush, NOW)
+        synced.append(log.recovery_point)
+        assert log.flush_due(NOW) == (log.recovery_point < log.segments.active.base_offset)
+    assert synced == [50, 100, 120]
+    assert log.finished == []
+
+
 def test_a_flush_says_nothing_about_what_was_truncated_meanwhile(log: Log) -> None:
     append(log, batch(), batch(), batch())
     flush = log.start_flush()

@@ -88,3 +88,14 @@ def test_what_is_deleted_leaves_no_files(log: Log) -> None:
     values_after_retention(log, retention_ms=2 * HOUR)
     offsets = {name.partition(".")[0] for name in os.listdir(log.folder) if name[0] == "0"}
     assert offsets == {f"{offset:020d}" for offset in (2, 3, 4)}
+
+
+def test_a_long_log_takes_several_steps(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=100, retention_ms=HOUR))
+    for number in range(50):
+        append(log, batch(b"%d" % number, timestamp=NOW), now_ms=NOW)
+    left = [len(log.segments)]
+    while apply_retention(log, NOW + 2 * HOUR) is not None:
+        left.append(len(log.segments))
+    assert left == [50, 30, 10, 1]
+    assert (log.log_start_offset, log.end_offset) == (50, 50)

@@ -1,15 +1,27 @@
 """Requests with very many elements: other clients are answered meanwhile, and every element gets its answer."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
+from barnabas.broker.controller.results import MAX_PARTITIONS_PER_REQUEST
+from barnabas.broker.group.topics import MOST_NAMES
 from barnabas.broker.server import pieces
 from barnabas.client.requests import admin, data, groups, lookup, transactions
 from barnabas.protocol.api import ApiKey, request_type
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker.server.harness import connected, frame
 from tests.support.running_broker import create_topic, running
 
@@ -40,6 +52,13 @@ LONG = {
     ApiKey.DESCRIBE_LOG_DIRS: admin.describe_log_dirs(*[(name, [0]) for name in NAMES]),
     ApiKey.DESCRIBE_PRODUCERS: admin.describe_producers(*[(name, [0]) for name in NAMES]),
     ApiKey.ELECT_LEADERS: admin.elect_leaders(*[(name, [0]) for name in NAMES]),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest(
+        users=[UserName(name=n) for n in NAMES]
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentialsRequest(
+        deletions=[ScramCredentialDeletion(name=name, mechanism=1) for name in NAMES], upsertions=[]
+    ),
+    ApiKey.LIST_TRANSACTIONS: ListTransactionsRequest(state_filters=NAMES, producer_id_filters=[]),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: admin.alter_partition_reassignments(*[(name, 0, [0]) for name in NAMES]),
 }
 BY_NAME = {ApiKey.OFFSET_FETCH: 9, ApiKey.OFFSET_COMMIT: 9, ApiKey.FETCH: 12, ApiKey.ADD_PARTITIONS_TO_TXN: 3}
@@ -67,8 +86,38 @@ async def test_others_are_answered_meanwhile(broker, key, monkeypatch):
         client.send(frame(key, LONG[key], version_of(key)))
         answer = asyncio.ensure_future(client.answer(key, version_of(key)))
         answered = 0
-        while not answer.done():
+        while not answer.done() and answered < 6:
             await other.ask(ApiKey.API_VERSIONS, ApiVersionsRequest())
             answered += 1
-    await answer
-    assert answered > 5
+        await answer
+    assert answered == 6
+
+
+@pytest.mark.parametrize(
+    ("key", "heartbeat"),
+    [
+        (
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            partial(ConsumerGroupHeartbeatRequest, rebalance_timeout_ms=1000, topic_partitions=[]),
+        ),
+        (ApiKey.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest),
+    ],
+    ids=["consumer", "share"],
+)
+async def test_a_member_subscribes_to_a_bounded_number_of_names(broker, key, heartbeat):
+    """The group examines them all at once."""
+    errors = []
+    async with connected(broker.server) as client:
+        for count in (MOST_NAMES, MOST_NAMES + 1):
+            names = [f"{number:x}" for number in range(count)]
+            member = heartbeat(group_id=key.api_name, member_id="m", member_epoch=0, subscribed_topic_names=names)
+            errors.append((await client.ask(key, member, version_of(key))).error_code)
+    assert errors == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+
+
+async def test_one_request_creates_a_bounded_number_of_topics(broker):
+    topics = [admin.new_topic(f"new-{number}") for number in range(MAX_PARTITIONS_PER_REQUEST + 1)]
+    async with connected(broker.server) as client:
+        answer = await client.ask(ApiKey.CREATE_TOPICS, admin.create_topics(*topics), version_of(ApiKey.CREATE_TOPICS))
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
+    assert len(answer.topics) == len(topics)

@@ -172,12 +172,12 @@ async def test_a_very_large_frame_is_not_copied_again_and_again():
         take = server.buffers.take
         server.buffers.take = lambda size=SMALLEST: taken.append(size) or take(size)
         text = "x" * 30_000
-        assignments = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(20_000_000))]
+        assignments = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(15_000_000))]
         request = SyncGroupRequest(group_id="g", generation_id=1, member_id=text, assignments=assignments)
         response = await client.ask(ApiKey.SYNC_GROUP, request)
         assert response.assignment == text.encode()
         # Twice as large until it has shown that it is large.
-        assert [size for size in taken if size > 4 * 1024 * 1024] == [pytest.approx(20_030_000, rel=0.01)]
+        assert [size for size in taken if size > 4 * 1024 * 1024] == [pytest.approx(15_030_000, rel=0.01)]
 
 
 async def test_what_arrives_while_a_frame_is_decoded_in_pieces_does_not_disturb_it():

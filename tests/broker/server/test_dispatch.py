@@ -7,7 +7,7 @@ import struct
 import pytest
 from structlog.testing import capture_logs
 
-from barnabas.broker.server import dispatch, pieces
+from barnabas.broker.server import dispatch, freeing, pieces
 from barnabas.broker.server.dispatch import SMALL_FRAME, Api, Dispatcher, Route
 from barnabas.protocol.api import ApiKey, request_type
 from barnabas.protocol.codegen import ELEMENTS_PER_PIECE, least_size
@@ -236,8 +236,8 @@ def test_the_codecs_of_long_messages_are_made_in_a_step_of_their_own():
     body = memoryview(encode(DescribeGroupsRequest(groups=["g"]), 5))
     answer = DescribeGroupsResponse(groups=[])
     for steps in (1, 0):
-        assert len(list(route.decode_in_pieces(body, 0))) == steps
-        assert len(list(route.encode_in_pieces(1, answer))) == steps
+        assert len(list(route.decode_in_pieces(body, 0, from_broker=False))) == steps
+        assert len(list(route.encode_in_pieces(1, answer, []))) == steps
 
 
 async def test_requests_of_several_new_versions_are_answered_in_their_order(monkeypatch):
@@ -326,8 +326,16 @@ async def test_a_request_with_too_many_elements_ends_its_connection():
         with capture_logs() as logs:
             client.send(frame(ApiKey.DESCRIBE_GROUPS, request, 5))
             assert await client.closed()
-    assert [entry["reason"] for entry in logs] == [f"more than {MOST_ELEMENTS} elements in one message"]
+    assert [entry["reason"] for entry in logs] == ["too many elements in one message"]
     assert handled == []
+
+
+async def test_a_controller_tells_brokers_of_more_than_a_client_may_name():
+    api = Api(ApiKey.DESCRIBE_GROUPS, lambda request, message: DescribeGroupsResponse(groups=[]))
+    request = DescribeGroupsRequest(groups=[""] * (MOST_ELEMENTS + 1))
+    async with serving(api) as server, connected(server) as client:
+        server.is_from_broker = lambda connection: True
+        assert (await client.ask(ApiKey.DESCRIBE_GROUPS, request, 5)).groups == []
 
 
 async def test_a_long_request_that_is_cut_short_ends_its_connection():
@@ -388,3 +396,55 @@ async def test_a_request_for_a_very_long_answer_ends_its_connection():
             client.send(frame(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["g"]), 5))
             assert await client.closed()
     assert [entry["reason"] for entry in logs] == ["an answer of more than 104857600 bytes"]
+
+
+class Counted(str):
+    left = 0
+
+    def __new__(cls, text):
+        cls.left += 1
+        return super().__new__(cls, text)
+
+    def __del__(self):
+        Counted.left -= 1
+
+
+async def test_what_a_long_request_was_made_of_is_freed_in_pieces(monkeypatch):
+    """The last reference to thousands of objects takes as long to drop as they took to make."""
+    freed = []
+    monkeypatch.setattr(freeing, "perf_counter", itertools.count(0.0).__next__)
+
+    def described(request, message):
+        assert isinstance(message.groups, freeing.LongList)
+        groups = []
+        for group_id in message.groups:
+            groups.append(described_group(Counted(group_id)))
+            yield
+        return DescribeGroupsResponse(groups=groups)
+
+    async with serving(Api(ApiKey.DESCRIBE_GROUPS, described)) as server, connected(server) as client:
+        answer = await client.ask(ApiKey.DESCRIBE_GROUPS, DESCRIBE, version=5)
+        assert [group.group_id for group in answer.groups] == DESCRIBE.groups
+        assert Counted.left
+        while Counted.left:
+            before = Counted.left
+            await asyncio.sleep(0)
+            freed.append(before - Counted.left)
+    assert max(freed) <= 16
+
+
+async def test_a_long_answer_is_sent_in_parts_so_that_its_memory_is_freed_meanwhile():
+    groups = [f"{number:010}" * 100 for number in range(MANY)]
+    answer = DescribeGroupsResponse(groups=[described_group(group) for group in groups])
+    steps = Route(Api(ApiKey.DESCRIBE_GROUPS, described), 5).encode_in_pieces(3, answer, [])
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            parts = end.value
+            break
+    assert all(len(part) < 2 * freeing.BYTES_PER_STEP + 1000 * 1100 for part in parts)
+    assert len(parts) >= 3
+    whole = b"".join(parts)
+    assert struct.unpack_from(">ii", whole) == (len(whole) - 4, 3)
+    assert decode(DescribeGroupsResponse, 5, whole[9:]) == answer

@@ -22,7 +22,7 @@ from tests.support.sample_messages import UUID, sample
 
 ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 SERVED = served_by(None)
-EVERY_VERSION = [(key, version) for key in ApiKey if has_room(key) for version in request_type(key).versions]
+WITH_ROOM = [key for key in ApiKey if has_room(key)]
 
 
 def forced(key, version, of_parts=False, request=None):
@@ -39,11 +39,12 @@ def test_every_api_that_is_served_has_room_for_an_error_in_every_version(api):
         assert set(error_counts(forced(api.key, version, of_parts=True))) == {ERROR}, version
 
 
-@pytest.mark.parametrize(("key", "version"), EVERY_VERSION, ids=lambda each: getattr(each, "name", str(each)))
-def test_an_error_is_found_by_the_decoder_wherever_there_is_room_for_one(key, version):
-    for of_parts in (False, True):
-        answer = forced(key, version, of_parts)
-        assert answer is None or set(error_counts(answer)) == {ERROR}
+@pytest.mark.parametrize("key", WITH_ROOM, ids=lambda key: key.api_name)
+def test_an_error_is_found_by_the_decoder_wherever_there_is_room_for_one(key):
+    for version in request_type(key).versions:
+        for of_parts in (False, True):
+            answer = forced(key, version, of_parts)
+            assert answer is None or set(error_counts(answer)) == {ERROR}, f"version {version}"
 
 
 def test_an_affected_partition_is_named_as_in_the_request():

@@ -60,8 +60,8 @@ def broken(lab):
     return [(report.rule, report.message) for report in lab.strict.reports]
 
 
-async def fetch(client, epoch, *places, **fields):
-    message = shares.share_fetch("g", "m", epoch, places, max_wait_ms=5000, **fields)
+async def fetch(client, epoch, *places, max_wait_ms=5000, **fields):
+    message = shares.share_fetch("g", "m", epoch, places, max_wait_ms=max_wait_ms, **fields)
     return await client.ask(ApiKey.SHARE_FETCH, message, 2)
 
 
@@ -82,7 +82,7 @@ async def test_a_member_that_follows_the_rules_is_not_reported(lab, client, plac
     await acknowledge(client, 1, {place: [(0, 4, [RENEW])]}, is_renew_ack=True)
     await acknowledge(client, 2, {place: [(0, 1, [ACCEPT, RELEASE]), (3, 3, [RELEASE])]})
     await fetch(client, 3, min_bytes=1)  # offsets 1 and 3 again
-    await fetch(client, 4, acknowledgements={place: [(1, 4, [ACCEPT])]})
+    await fetch(client, 4, acknowledgements={place: [(1, 4, [ACCEPT])]}, max_wait_ms=0)  # nothing is left
     await fetch(client, -1)
     assert (await fetch(client, 5)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND  # it may have been ended for it
     assert broken(lab) == []
@@ -102,7 +102,7 @@ async def test_a_session_that_a_fault_brought_out_of_step(lab, client, place):
     await fetch(client, 1)
     assert (await fetch(client, 2)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
     assert broken(lab) == []
-    await fetch(client, 0, place)
+    await fetch(client, 0, place, max_wait_ms=0)
     await fetch(client, 2)
     assert [rule for rule, _ in broken(lab)] == ["share-session-misused"]
 
