@@ -10,6 +10,7 @@ non-monotonic send    of two values that a producer sent one after the other, th
 aborted read          a reader of committed records saw a value of a transaction that was not committed
 torn transaction      some of a transaction's values are visible and others are not
 commit went back      a group was told an offset that is older than one that was acknowledged before
+two owners            a member got a partition that another member of its group had not let go of
 cut                   a reader was told that what it has read is gone
 uncommitted read      a reader got a record from beyond the high watermark that the same answer names
 sent astray           a leader sent a reader to a replica that it did not count as in sync
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from barnabas.simulation.history import Commit, History, Key, Outcome, Poll, Send, Transaction
+from barnabas.simulation.history import Commit, History, Key, Outcome, Ownership, Poll, Send, Transaction
 
 
 class Anomaly(NamedTuple):
@@ -52,6 +53,7 @@ class _Checker:
         yield from self._send_order()
         yield from self._transactions()
         yield from self._commits()
+        yield from self._two_owners()
         yield from self._sent_elsewhere()
         for cut in self.history.truncations:
             if self.history.is_promised(cut.key):
@@ -238,6 +240,19 @@ class _Checker:
                 f"{seen.client} was told {seen.offset} for {_name(seen.key)} of group {seen.group} at"
                 f" {seen.ended:.3f} s, and {least} had been acknowledged",
             )
+
+    def _two_owners(self) -> Iterator[Anomaly]:
+        """A member that is fenced may go on for a while. One that lets go has the partition until then."""
+        owners: dict[tuple[str, Key], list[Ownership]] = {}
+        for each in sorted(self.history.ownerships, key=lambda each: each.began):
+            for other in owners.setdefault((each.group, each.key), []):
+                if other.client != each.client and each.began < other.ended and not other.fenced:
+                    yield Anomaly(
+                        "two owners",
+                        f"{each.client} got {_name(each.key)} at {each.began:.3f} s, and {other.client} had it from"
+                        f" {other.began:.3f} to {other.ended:.3f} s",
+                    )
+            owners[each.group, each.key].append(each)
 
 
 def _is_done(commit: Commit) -> bool:

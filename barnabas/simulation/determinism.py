@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from barnabas.broker.replica import compaction, worker
-from barnabas.broker.server import connection, pieces
+from barnabas.broker.server import connection, freeing, pieces
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.simulation.disk import Mount
 from barnabas.simulation.loop import ProcessLoop, Scheduler
@@ -115,6 +115,7 @@ def _replacements(scheduler: Scheduler) -> list[tuple[Any, str, object]]:
     return [
         (os, "urandom", urandom),
         (pieces, "perf_counter", steps_taken),
+        (freeing, "perf_counter", steps_taken),
         (connection, "perf_counter", steps_taken),
         (connection, "send_file", connection.send_file_copying),  # a simulated socket has no descriptor
         (worker, "ThreadPoolExecutor", SimulatedThreads),

@@ -27,20 +27,6 @@ class _Truncate(NamedTuple):
     size: int
 
 
-class _Name(NamedTuple):
-    """A changed name: a file that got one, a folder that was made, something that was renamed or deleted."""
-
-    path: str
-    inode: _Inode | None = None  # of a new file
-    is_folder: bool = False
-    source: str | None = None  # what it was called before
-
-    @property
-    def folders(self) -> tuple[str, str]:
-        """Whose syncing makes it durable: that of either name."""
-        return self.path.rpartition("/")[0], (self.source or "").rpartition("/")[0]
-
-
 class _Inode:
     __slots__ = ("durable", "pending")
 
@@ -65,6 +51,37 @@ def _apply(content: bytearray, operation: _Write | _Truncate) -> None:
         content.extend(bytes(operation.size - len(content)))
 
 
+class _Folder:
+    """Names and what they stand for: files and folders. A folder that was renamed takes its own along."""
+
+    __slots__ = ("durable", "names")
+
+    def __init__(self) -> None:
+        self.names: dict[str, _Node] = {}
+        self.durable: dict[str, _Node] = {}  # those that a loss of power leaves for sure
+
+
+_Node = _Inode | _Folder
+
+
+class _Change(NamedTuple):
+    """What happened to a name of a folder: something got it, was renamed to it, or lost its old one."""
+
+    folder: _Folder
+    node: _Node
+    name: str | None
+    old_name: str | None = None
+
+    def settle(self, names: dict[str, _Node]) -> None:
+        """Carry it out. What has not survived can neither be renamed nor deleted."""
+        if self.old_name is not None:
+            if names.get(self.old_name) is not self.node:
+                return
+            del names[self.old_name]
+        if self.name is not None:
+            names[self.name] = self.node
+
+
 class Disk:
     """What a machine has on disk. Its processes use it through a `Mount` each, one after the other."""
 
@@ -73,26 +90,54 @@ class Disk:
         self.is_full = False
         self.is_slow = False
         self.operations = 0
-        self._durable: dict[str, _Inode | None] = {root: None}  # names; a folder has None
-        self.names: dict[str, _Inode | None] = {root: None}
-        self.pending: list[tuple[_Name, tuple[str, str]]] = []  # with the folders that have changed
+        self._root = _Folder()
+        self._pending: list[_Change] = []  # of names, in the order in which they happened
         os.makedirs(root, exist_ok=True)
 
-    def change(self, change: _Name) -> None:
-        _settle(self.names, change)
-        self.pending.append((change, change.folders))
+    def find(self, path: str) -> _Node | None:
+        """What the path stands for; None if there is nothing."""
+        node: _Node | None = self._root
+        for name in path[len(self.root) :].split("/"):
+            if name and node is not None:
+                node = node.names.get(name) if isinstance(node, _Folder) else None
+        return node
+
+    def folder(self, path: str) -> _Folder:
+        found = self.find(path)
+        if not isinstance(found, _Folder):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return found
+
+    def add(self, path: str, node: _Node) -> None:
+        folder, _, name = path.rpartition("/")
+        self._change(_Change(self.folder(folder), node, name))
+
+    def rename(self, source: str, target: str) -> None:
+        folder, _, name = target.rpartition("/")
+        old_folder, _, old_name = source.rpartition("/")
+        assert folder == old_folder, "nothing is moved from folder to folder"
+        parent = self.folder(folder)
+        self._change(_Change(parent, parent.names[old_name], name, old_name))
+
+    def remove(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        parent = self.folder(folder)
+        self._change(_Change(parent, parent.names[name], None, name))
+
+    def _change(self, change: _Change) -> None:
+        change.settle(change.folder.names)
+        self._pending.append(change)
         self.operations += 1
 
-    def sync_names(self, folder: str) -> None:
-        if folder not in self.names:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+    def sync_names(self, path: str) -> None:
+        folder = self.folder(path)
         rest = []
-        for each in self.pending:
-            if folder in each[1]:
-                _settle(self._durable, each[0])
+        for change in self._pending:
+            if change.folder is folder:
+                change.settle(folder.durable)
             else:
-                rest.append(each)
-        self.pending = rest
+                rest.append(change)
+        self._pending = rest
         self.operations += 1
 
     def lose_power(self, chance: random.Random) -> str:
@@ -100,43 +145,46 @@ class Disk:
         kind = chance.choice(
             ("everything that was not synced", "nothing", "some writes", "a torn end", "data but no names")
         )
-        names = dict(self._durable)
-        for change, _ in self.pending:
+        for change in self._pending:
             keep = kind in ("nothing", "a torn end") or (kind == "some writes" and chance.random() < 0.5)
             if keep or (kind == "data but no names" and chance.random() < 0.5):
-                _settle(names, change)
+                change.settle(change.folder.durable)
+        self._pending = []
         lost = 0
-        for inode in dict.fromkeys(inode for inode in names.values() if inode is not None):
-            pending, inode.pending = inode.pending, []
-            kept = _survivors(pending, kind, chance)
-            lost += len(pending) - len(kept)
-            for operation in kept:
-                _apply(inode.durable, operation)
-        # A file in a folder that has not survived has not survived either.
-        self.names = {}
-        for path in sorted(names):
-            if path == self.root or os.path.dirname(path) in self.names:
-                self.names[path] = names[path]
-        self._durable = dict(self.names)
-        self.pending = []
+        folders = [self._root]
+        for folder in folders:
+            folder.names = dict(folder.durable)
+            for _, node in sorted(folder.names.items()):
+                if isinstance(node, _Folder):
+                    folders.append(node)
+                    continue
+                pending, node.pending = node.pending, []
+                kept = _survivors(pending, kind, chance)
+                lost += len(pending) - len(kept)
+                for operation in kept:
+                    _apply(node.durable, operation)
         self._write_out()
         return f"{kind}; {lost} writes"
 
     def wipe(self) -> None:
         """A new, empty disk."""
-        self.names = {self.root: None}
-        self._durable = dict(self.names)
-        self.pending = []
+        self._root = _Folder()
+        self._pending = []
         self._write_out()
 
     def _write_out(self) -> None:
         shutil.rmtree(self.root)
-        for path, inode in self.names.items():
-            if inode is None:
-                os.makedirs(path, exist_ok=True)
-            else:
-                with open(path, "wb") as file:
-                    file.write(inode.durable)
+        _write_folder(self.root, self._root)
+
+
+def _write_folder(path: str, folder: _Folder) -> None:
+    os.mkdir(path)
+    for name, node in sorted(folder.names.items()):
+        if isinstance(node, _Folder):
+            _write_folder(f"{path}/{name}", node)
+        else:
+            with open(f"{path}/{name}", "wb") as file:
+                file.write(node.durable)
 
 
 def _survivors(pending: Sequence[_Write | _Truncate], kind: str, chance: random.Random) -> list[_Write | _Truncate]:
@@ -153,23 +201,6 @@ def _survivors(pending: Sequence[_Write | _Truncate], kind: str, chance: random.
         assert isinstance(last, _Write)
         kept.append(last._replace(data=last.data[: chance.randrange(len(last.data) + 1)]))
     return kept
-
-
-def _settle(names: dict[str, _Inode | None], change: _Name) -> None:
-    """Carry out a change of names. What has not survived can neither be renamed nor deleted."""
-    path, inode, is_folder, source = change
-    if source is None:
-        names[path] = inode
-    elif source in names:
-        moved = names.pop(source)
-        if path:
-            names[path] = moved
-        if is_folder:
-            below = source + "/"
-            for name in [name for name in names if name.startswith(below)]:
-                child = names.pop(name)
-                if path:
-                    names[path + name[len(source) :]] = child
 
 
 class Mount(FileSystem):
@@ -191,14 +222,14 @@ class Mount(FileSystem):
         self._inodes.clear()
 
     def open(self, path: str, *, create: bool = False) -> int:
-        disk = self._disk
-        inode = disk.names.get(path)
+        inode = self._disk.find(path)
         if inode is None and create:
             self._check()
         fd = super().open(path, create=create)
         if inode is None:
             inode = _Inode()
-            disk.change(_Name(path, inode))
+            self._disk.add(path, inode)
+        assert isinstance(inode, _Inode)
         self._inodes[fd] = inode
         return fd
 
@@ -238,22 +269,22 @@ class Mount(FileSystem):
     def rename(self, source: str, target: str) -> None:
         self._check(needs_room=False)
         os.replace(source, target)
-        self._disk.change(_Name(target, source=source, is_folder=self._disk.names.get(source) is None))
+        self._disk.rename(source, target)
 
     def unlink(self, path: str) -> None:
         self._check(needs_room=False)
         os.unlink(path)
-        self._disk.change(_Name("", source=path))
+        self._disk.remove(path)
 
     def mkdir(self, path: str) -> None:
         self._check()
         os.mkdir(path)
-        self._disk.change(_Name(path, is_folder=True))
+        self._disk.add(path, _Folder())
 
     def rmdir(self, path: str) -> None:
         self._check(needs_room=False)
         os.rmdir(path)
-        self._disk.change(_Name("", source=path, is_folder=True))
+        self._disk.remove(path)
 
     def remove_tree(self, path: str) -> None:
         """In an order that does not depend on the machine."""

@@ -94,6 +94,18 @@ class CommitSeen:
 
 
 @dataclass(slots=True)
+class Ownership:
+    """A member of a consumer group had a partition to itself, until it let go of it or heard that it was fenced."""
+
+    client: str
+    group: str
+    key: Key
+    began: float
+    ended: float = float("inf")
+    fenced: bool = False
+
+
+@dataclass(slots=True)
 class Truncated:
     """A consumer was told that what it had read is gone."""
 
@@ -123,6 +135,7 @@ class History:
     polls: list[Poll] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     commits_seen: list[CommitSeen] = field(default_factory=list)
+    ownerships: list[Ownership] = field(default_factory=list)
     truncations: list[Truncated] = field(default_factory=list)
     sent_elsewhere: list[SentElsewhere] = field(default_factory=list)
     # The in-sync replicas that a leader believed in, from some time on, by the broker and the partition. No client

@@ -145,7 +145,28 @@ def draw(seed: int, *, brokers: int | None = None, seconds: float = 60.0, weathe
     chance = random.Random(f"weather {seed}")
     if weather is None and brokers is None and chance.random() < _HAVE_WEATHER:
         weather = chance.choice(list(WEATHERS)[: _FIRST_WEATHERS if seed <= _KNOWN_SEEDS else None])
-    return plan if weather is None else WEATHERS[weather](chance, plan)
+    plan = plan if weather is None else WEATHERS[weather](chance, plan)
+    return plan if seed <= _KNOWN_SEEDS else _with_new_protocol(plan, random.Random(f"consumer protocol {seed}"))
+
+
+def _with_new_protocol(plan: Plan, chance: random.Random) -> Plan:
+    """The members of some groups speak the consumer protocol (KIP-848), all of them or each as chance has it."""
+    share = chance.choice((0.0, 0.0, 0.5, 1.0, 1.0))
+    return replace(
+        plan,
+        clients=tuple(
+            replace(each, kind="consumer protocol") if each.kind == "consumer" and chance.random() < share else each
+            for each in plan.clients
+        ),
+        settings=plan.settings
+        | {
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": str(chance.choice((3000, 6000, 12000))),
+            "group.consumer.min.heartbeat.interval.ms": "100",
+            "group.consumer.heartbeat.interval.ms": str(chance.choice((300, 1000, 2000))),
+            "group.consumer.assignment.interval.ms": str(chance.choice((0, 500, 1000))),
+        },
+    )
 
 
 def _draw(seed: int, brokers: int | None, seconds: float) -> Plan:

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from barnabas.simulation.checker import check
 from barnabas.simulation.clients.admin import Admin
+from barnabas.simulation.clients.classic_member import ClassicMember
 from barnabas.simulation.clients.client import Client, GivenUp, Lost, Refused
-from barnabas.simulation.clients.consumer import Consumer, Reader, end_offsets
+from barnabas.simulation.clients.consumer_member import ConsumerMember
 from barnabas.simulation.clients.producer import Producer, TransactionalProducer
+from barnabas.simulation.clients.reader import Reader, end_offsets
 from barnabas.simulation.determinism import leaving_nothing
 from barnabas.simulation.faults import Faults
 from barnabas.simulation.history import History, Key
@@ -32,12 +34,14 @@ _TO_STOP: Final = 120.0
 _TO_READ: Final = 120.0
 _TO_BEGIN_ANEW: Final = 60.0
 _TO_SEE: Final = 12.0
+_TO_SEE_IN_A_GROUP: Final = 60.0  # a session and a rebalance may have to time out first
 _TO_END: Final = 60.0  # for transactions whose producers are gone
 
 _CLIENTS: Final[dict[str, type[Client]]] = {
     "producer": Producer,
     "transactional": TransactionalProducer,
-    "consumer": Consumer,
+    "consumer": ClassicMember,
+    "consumer protocol": ConsumerMember,
     "reader": Reader,
     "admin": Admin,
 }
@@ -91,6 +95,7 @@ class Run:
                 self._heal,
                 self._end_writers,
                 self._begin_anew,
+                self._end_groups,
                 self._end_readers,
                 self._read_everything,
                 self._compare,
@@ -170,7 +175,7 @@ class Run:
             self.world.found("the cluster heals by itself", f"after {_TO_HEAL:.0f} s {self._faults.what_is_missing()}")
 
     def _end_writers(self) -> None:
-        self._end([each for each in self.clients if type(each) is not Reader])
+        self._end([each for each in self.clients if type(each) not in (Reader, ConsumerMember)])
 
     def _begin_anew(self) -> None:
         """Whoever comes next with a transactional id can begin: what was left open is ended."""
@@ -178,6 +183,32 @@ class Run:
         for name in dict.fromkeys(c.transactional_id for c in self.clients if isinstance(c, TransactionalProducer)):
             if not self._finish(successor, f"succeeds {name}", successor.succeed(name), _TO_BEGIN_ANEW):
                 return
+
+    def _end_groups(self) -> None:
+        """Each partition has a member that reads it to its end, without anybody who does more than send heartbeats."""
+        members = [each for each in self.clients if isinstance(each, ConsumerMember)]
+        last = Reader(self.world, "group counter", History(), [], committed_only=True)
+        for group in dict.fromkeys(each.group for each in members):
+            own = [each for each in members if each.group == group]
+            for name in own[0].names:
+                if name in self.plan.unclean:
+                    continue
+                if not self._finish(last, f"counts {name}", self._group_sees_all(own, last, name), _TO_READ):
+                    return
+        self._end(members)
+
+    async def _group_sees_all(self, members: Sequence[ConsumerMember], last: Reader, name: str) -> None:
+        ends = await self._settled_ends(last, name) or {}
+        patience = last.loop.time() + _TO_SEE_IN_A_GROUP
+        while ends and last.loop.time() < patience:
+            ends = {index: end for index, end in ends.items() if not any(m.reads(name, index, end) for m in members)}
+            await asyncio.sleep(0.1)
+        for index, end in ends.items():
+            self.world.found(
+                "groups read what is committed",
+                f"{name}-{index} ends at {end}, and after {_TO_SEE_IN_A_GROUP} s of peace no member of"
+                f" {members[0].group} has come there",
+            )
 
     def _end_readers(self) -> None:
         """Nobody writes any more: readers see everything before long, and end."""

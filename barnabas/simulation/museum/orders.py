@@ -13,10 +13,19 @@ from barnabas.broker.controller.images import TopicImage
 from barnabas.broker.controller.orders import Orders
 from barnabas.broker.controller.view import ClusterView
 from barnabas.broker.registry.tree_operations import Operation
+from barnabas.broker.replica.order_sequence import Order, OrderSequence
 from barnabas.broker.replica.replicas import Replicas
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.stop_replica import StopReplicaTopicState
 from barnabas.simulation.museum.exhibit import Exhibit, Replacement
+
+
+def _is_never_overtaken(self: OrderSequence, order: Order, correlation_id: int) -> bool:
+    return False
+
+
+# Brokers notice by a second sign that an order comes late. It would hide the mistakes of those that had no such sign.
+_ONE_SIGN = Replacement(OrderSequence, "is_overtaken", _is_never_overtaken)
 
 
 def _takes_any() -> list[Replacement]:
@@ -25,7 +34,7 @@ def _takes_any() -> list[Replacement]:
     def check_sender(self: Replicas, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         return original(self, controller_epoch, -1)
 
-    return [Replacement(Replicas, "check_sender", check_sender)]
+    return [Replacement(Replicas, "check_sender", check_sender), _ONE_SIGN]
 
 
 KAFKA_7235 = Exhibit(
@@ -38,7 +47,7 @@ everything; then the old order arrives, and ends or deletes a replica that has b
 epoch of the registration that they are meant for.
 """,
     _takes_any,
-    seed=76,
+    seed=17,
     weather="hearsay",
 )
 
@@ -77,7 +86,7 @@ def _stops_whatever() -> list[Replacement]:
             state.leader_epoch = -1
         return original(self, order)
 
-    return [Replacement(Replicas, "_drop_roles_of", _drop_roles_of)]
+    return [Replacement(Replicas, "_drop_roles_of", _drop_roles_of), _ONE_SIGN]
 
 
 KAFKA_9539 = Exhibit(

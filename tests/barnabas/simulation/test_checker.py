@@ -8,6 +8,7 @@ from barnabas.simulation.history import (
     CommitSeen,
     History,
     Outcome,
+    Ownership,
     Poll,
     Send,
     SentElsewhere,
@@ -244,4 +245,19 @@ def test_a_reader_that_is_sent_to_a_replica(story, replica, kinds):
     """What the leader believed may have changed between question and answer."""
     story.history.isrs[1, T] = [(0.0, (1, 4)), (1.0, (1, 2)), (5.5, (1, 3)), (7.0, (1, 4))]
     story.history.sent_elsewhere.append(SentElsewhere("c", T, 1, replica, 5.0, 6.0))
+    assert story.kinds() == kinds
+
+
+@pytest.mark.parametrize(
+    ("ended", "fenced", "kinds"),
+    [(5.0, False, []), (7.0, False, ["two owners"]), (7.0, True, []), (float("inf"), False, ["two owners"])],
+    ids=["let go", "had it still", "was fenced", "never let go"],
+)
+def test_two_owners(story, ended, fenced, kinds):
+    story.history.ownerships = [
+        Ownership("a", "g", T, 6.0),
+        Ownership("b", "g", T, 1.0, ended, fenced),
+        Ownership("b", "another group", T, 2.0),
+        Ownership("b", "g", U, 2.0),
+    ]
     assert story.kinds() == kinds

@@ -44,6 +44,7 @@ _KNOWN = {
     "broker/security/sasl/scram.py": "nobody authenticates in a simulation",
     "broker/token_follower.py": "there are no delegation tokens in a simulation",
     "broker/server/connection.py": "its clock is replaced",
+    "broker/server/freeing.py": "its clock is replaced",
     "broker/server/metering.py": "nobody has a quota in a simulation",
     "broker/server/pieces.py": "its clock is replaced",
     "broker/server/tls_connection.py": "connections of a simulation have no TLS",

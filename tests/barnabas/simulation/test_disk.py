@@ -107,6 +107,20 @@ def test_a_folder_takes_its_files_along(disk, mount):
     assert os.listdir(disk.root) == []
 
 
+def test_a_new_folder_of_an_old_name_is_another_folder(disk, mount):
+    folder = os.path.join(disk.root, "t-0")
+    mount.mkdir(folder)
+    write(mount, os.path.join(folder, "log"), b"old", sync=True)
+    mount.fsync_directory(folder)
+    mount.fsync_directory(disk.root)
+    mount.rename(folder, os.path.join(disk.root, "t-0.deleted"))
+    mount.mkdir(folder)
+    write(mount, os.path.join(folder, "id"), b"new", sync=True)
+    mount.fsync_directory(folder)
+    disk.lose_power(Chance("everything"))
+    assert os.listdir(folder) == ["log"]
+
+
 def test_a_dead_process_changes_nothing(disk, mount):
     path = os.path.join(disk.root, "file")
     fd = mount.open(path, create=True)

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from barnabas.broker.group.consumer import reconciliation
 from barnabas.simulation.__main__ import main
 from barnabas.simulation.disk import Mount
 from barnabas.simulation.loop import ProcessLoop
@@ -24,7 +25,7 @@ _PROGRAM = """
 import sys
 from barnabas.simulation.plan import draw
 from barnabas.simulation.run import run
-for seed, brokers in ((1, 1), (2, 3), (3, 4), (4, 5), (5, 3)):
+for seed, brokers in ((1, 1), (2, 3), (3, 4), (4, 5), (521, 3)):
     print(run(draw(seed, brokers=brokers, seconds=12)).digest)
 """
 
@@ -35,6 +36,7 @@ def _digests(hash_seed):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_to_the_byte():
     first, second = _digests("1"), _digests("2")
     assert len(set(first)) == 5
@@ -49,11 +51,40 @@ def test_a_single_broker_keeps_its_promises(seed):
     assert result.history.polls
 
 
+@pytest.mark.slow
+def test_members_of_consumer_groups_share_partitions_and_read_everything():
+    seeds = [seed for seed in range(500, 560) if _members(draw(seed, seconds=15))]
+    ownerships = 0
+    for seed in seeds[:10]:
+        result = run(draw(seed, seconds=15))
+        assert not result.findings, "\n".join(tell(result))
+        ownerships += len(result.history.ownerships)
+    assert ownerships > 10
+
+
+def test_a_coordinator_that_gives_away_what_somebody_still_has_is_caught():
+    original = reconciliation._towards
+
+    def too_early(member, target_epoch, target, subscribed, is_owned, owned):
+        return original(member, target_epoch, target, subscribed, lambda *_: False, owned)
+
+    plans = (draw(seed, seconds=15) for seed in range(500, 900))
+    with mock.patch.object(reconciliation, "_towards", too_early):
+        results = (run(plan) for plan in plans if _members(plan) > 1)
+        found = next(result for result in results if result.findings)
+    assert found.promise == "two owners"
+
+
+def _members(plan):
+    return [each.kind for each in plan.clients].count("consumer protocol")
+
+
 def test_a_plan_survives_being_written_down():
     plan = draw(5)
     assert Plan.from_json(plan.to_json()) == plan
 
 
+@pytest.mark.slow
 def test_a_broker_that_does_not_sync_is_caught_and_its_story_shrinks():
     with mock.patch.object(Mount, "fsync"):
         for seed in range(1, 100):
@@ -124,7 +155,7 @@ def test_runs_leave_nothing_behind():
     plan = replace(draw(3, seconds=6), faults=(Fault(3.0, "kill", 1, 0.5), Fault(4.5, "power", 2, 0.5)))
 
     def left() -> list[object]:
-        return [each for each in gc.get_objects() if isinstance(each, ProcessLoop)]
+        return [each for each in gc.get_objects() if type(each) is ProcessLoop]  # others may be proxies of the dead
 
     run(plan)  # whatever is made once is there now
     descriptors, loops = len(os.listdir("/proc/self/fd")), len(left())  # of other tests
