@@ -1,4 +1,5 @@
-"""Tells a console how a pipeline is doing: BARNABAS_CONSOLE is its address, and must be on this machine.
+"""Tells a console how a pipeline is doing: the one at BARNABAS_CONSOLE, which must be on this machine, or else the one
+at the usual address, if it is the console of the pipeline's own broker.
 
 A thread posts the state about once a second. Whether somebody listens makes no difference to the pipeline.
 """
@@ -26,8 +27,10 @@ from barnabas.pipeline.progress import QueryState
 
 ADDRESS: Final = "BARNABAS_CONSOLE"
 TOKEN: Final = "BARNABAS_CONSOLE_TOKEN"
+USUAL: Final = "http://127.0.0.1:9080"
 _SECONDS: Final = 1.0
 _PATIENCE: Final = 2.0
+_LONGEST_PLAN: Final = 8000
 
 
 class Announcer:
@@ -51,6 +54,28 @@ class Announcer:
                 urlopen(Request(data=json.dumps(self._told()).encode(), **self._request), timeout=_PATIENCE).close()
             if is_last:
                 return
+
+
+def console_of(bootstrap: str, usual: str = USUAL) -> str | None:
+    """Whom to tell: None if nobody wants to know."""
+    configured = os.environ.get(ADDRESS)
+    if configured is not None:
+        return configured or None
+    places = {_place(each) for each in bootstrap.split(",")}
+    if not any(_is_here(host) for host, _ in places):
+        return None
+    try:
+        with urlopen(f"{usual}/api/overview", timeout=_PATIENCE) as answer:
+            brokers = json.load(answer)["brokers"]
+        ports = {_place(str(broker["address"]))[1] for broker in brokers}
+    except (URLError, OSError, HTTPException, ValueError, KeyError, TypeError):
+        return None  # nobody is there, or somebody else, or it wants to know who asks
+    return usual if any(_is_here(host) and port in ports for host, port in places) else None
+
+
+def _place(address: str) -> tuple[str, str]:
+    host, _, port = address.strip().rpartition(":")
+    return host.strip("[]"), port
 
 
 def _request(address: str) -> dict[str, Any]:
@@ -94,6 +119,8 @@ class Announcement:
         self._once = once
         self._began_ms = int(time.time() * 1000)
         self._run = uuid.uuid4().hex
+        self.is_heard = False
+        self.plans: dict[str, str] = {}  # Spark's, by query
         self.state = "starting"
         self.words = ""
 
@@ -109,7 +136,7 @@ class Announcement:
             "began_ms": self._began_ms,
             "topics": [*sources, *(sink.topic for sink in pipeline.sinks if isinstance(sink, TopicSink))],
             "bad": bad_records(states),
-            "plan": "\n".join(f"{state.name}: {state.how}" for state in states),
+            "plan": "\n\n".join(self._plan(state) for state in states),
             "queries": [
                 {
                     "name": state.name,
@@ -125,6 +152,10 @@ class Announcement:
                 for state in states
             ],
         }
+
+    def _plan(self, state: QueryState) -> str:
+        plan = self.plans.get(state.name, "")
+        return f"{state.name}: {state.how}\n{plan[:_LONGEST_PLAN]}{'…' if len(plan) > _LONGEST_PLAN else ''}".strip()
 
     def _sinks(self, query: str) -> list[dict[str, str]]:
         for sink in self._pipeline.sinks:

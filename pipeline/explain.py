@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark.sql import DataFrame
 from rich.console import Console
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.failures import explained
+from barnabas.pipeline.frames.plan import spark_plan
 from barnabas.pipeline.frames.views import build
 from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.queries import Queries
@@ -49,11 +49,4 @@ def description(ready: Ready) -> Iterator[str]:
     maker = Queries(pipeline, ready.identity, ready.checkpoint, Console(), lambda name, rows: None, ready.master)
     for query in maker.make(views):
         yield f"\n{query.name}: {query.view} {query.how}; mode {query.mode}"
-        yield _plan(query.frame)
-
-
-def _plan(frame: DataFrame) -> str:
-    """What DataFrame.explain prints."""
-    jvm = frame.sparkSession.sparkContext._jvm
-    assert jvm is not None
-    return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")).strip()
+        yield spark_plan(query.frame)

@@ -6,7 +6,6 @@ run(load("orders.yaml"), once=True)
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import threading
 import time
@@ -20,12 +19,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
-from barnabas.pipeline.announcing import ADDRESS, Announcement, Announcer
+from barnabas.pipeline.announcing import Announcement, Announcer, console_of
 from barnabas.pipeline.checkpoint import Checkpoint, Identity
 from barnabas.pipeline.checks import problems_of
 from barnabas.pipeline.cluster import Cluster, check_topics, with_every_partition
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.failures import explained
+from barnabas.pipeline.frames.plan import spark_plan
 from barnabas.pipeline.frames.views import build
 from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.progress import (
@@ -97,8 +97,9 @@ def run(
 def _announced(pipeline: Pipeline, board: Board, once: bool) -> Iterator[Announcement]:
     """Tell a console how it goes, if there is one."""
     told = Announcement(pipeline, board.states, once=once)
-    address = os.environ.get(ADDRESS)
-    announcer = None if not address else Announcer(address, told)
+    address = console_of(pipeline.bootstrap)
+    announcer = None if address is None else Announcer(address, told)
+    told.is_heard = announcer is not None
     try:
         yield told
         told.state = "ended"
@@ -216,6 +217,8 @@ def _run(
             try:
                 for query in queries:
                     board.add(query.name, query.how)
+                    if told.is_heard:
+                        told.plans[query.name] = spark_plan(query.frame)
                     started.append(query.start(ready.checkpoint, pipeline.trigger, once))
                 with _interrupts() as interrupted:
                     _wait(started, board, maker, None if seconds is None else time.monotonic() + seconds, interrupted)

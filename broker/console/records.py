@@ -30,7 +30,7 @@ class Query:
     """Which records are wanted: those with this text in their key, their value or a header."""
 
     def __init__(self, text: str = "", longest: int = SHORT) -> None:
-        self._text = text.lower().encode()
+        self._text = text.encode().lower()  # of ASCII letters only, as `_has` does
         self.longest = longest
 
     def matches(self, record: Record) -> bool:
@@ -39,7 +39,7 @@ class Query:
             return True
         if _has(record.key, text) or _has(record.value, text):
             return True
-        return any(text in name.lower().encode() or _has(value, text) for name, value in record.headers)
+        return any(text in name.encode().lower() or _has(value, text) for name, value in record.headers)
 
 
 def _has(data: bytes | None, text: bytes) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _TOLD: Final = 10
 _MOST_MOVES: Final = 50
 _MOST_MEMBERS: Final = 50
+_MOST_PAIRS: Final = 10  # of members between which partitions moved
+_MOST_TOPICS: Final = 5
 
 Json = dict[str, Any]
 Owners = dict[tuple[str, int], str]
@@ -116,7 +118,7 @@ def told(rebalance: Rebalance) -> Json:
         moves,
         times=(rebalance.began_ms, rebalance.joined_ms, rebalance.ended_ms),
         title="Rebalance" if rebalance.generation is None else f"To generation {rebalance.generation}",
-        phases=("everybody joins", "the leader shares out"),
+        phases=("PreparingRebalance: members join", "CompletingRebalance: the leader assigns"),
     )
 
 
@@ -139,17 +141,21 @@ def _words(rebalance: Rebalance, names: _Names, moves: list[Json]) -> list[str]:
     last = max((note for note in rebalance.notes if note.what.startswith("joins")), key=_time_of, default=None)
     late = "" if last is None or len(rebalance.clients) == 1 else f"; {names(last.member_id)} came last"
     count = len(rebalance.clients)
-    words.append(f"After {waited} {'its member' if count == 1 else f'all {count} members'} had joined{late}.")
+    words.append(f"After {waited} {_everybody(count)} had joined{late}.")
     leader = names(rebalance.leader_id or "")
     if rebalance.ended_ms is None:
         words.append(f"It waits for {leader}, the leader, to say who gets what.")
     elif not rebalance.after:
-        words.append("Another began before everybody had its part.")
+        words.append("Another began before every member had its partitions.")
     else:
         took = seconds(rebalance.ended_ms - rebalance.joined_ms)
-        words.append(f"{leader} shared out the partitions by {rebalance.protocol} within {took}.")
+        words.append(f"{took} later {leader}, the leader, had assigned the partitions with {rebalance.protocol}.")
         words.append(_moved(names, moves))
     return words
+
+
+def _everybody(count: int) -> str:
+    return "its member" if count == 1 else "both members" if count == 2 else f"all {count} members"
 
 
 def _time_of(note: Note) -> int:
@@ -180,7 +186,7 @@ def told_change(change: Change, topic_names: Mapping[bytes, str]) -> Json:
         moves,
         times=(change.began_ms, change.assigned_ms, change.ended_ms),
         title=f"To epoch {change.epoch}",
-        phases=("the broker assigns", "members let go and take over"),
+        phases=("Assigning", "Reconciling: members let go and take over"),
     )
 
 
@@ -192,22 +198,24 @@ def _change_words(change: Change, names: _Names, moves: list[Json]) -> list[str]
         else:
             words.append("Nobody was left in the group." if not change.after else "Another began before it ended.")
         return words
-    waited = seconds(change.assigned_ms - change.began_ms)
-    words.append(f"After {waited} the broker shared out the partitions by {change.assignor}.")
+    waited = change.assigned_ms - change.began_ms
+    when = f"After {seconds(waited)} the" if waited else "The"
+    words.append(f"{when} broker assigned the partitions with {change.assignor}.")
     for note in change.notes:
         if note.what == "is asked to let go":
             freed = next(
                 (each for each in change.notes if each.member_id == note.member_id and each.what == "has let go"), None
             )
-            took = "and has not done so yet" if freed is None else f"and did after {seconds(freed.at_ms - note.at_ms)}"
-            words.append(f"{names(note.member_id)} had to let go of partitions first, {took}.")
+            heard = seconds(max(note.at_ms - change.began_ms, 0))
+            done = "it has not done so yet" if freed is None else f"it did within {seconds(freed.at_ms - note.at_ms)}"
+            words.append(f"{names(note.member_id)} heard after {heard} that it must let go of partitions; {done}.")
     if change.ended_ms is None:
         waiting = ", ".join(names(each) for each in islice(change.awaited, 5))
         words.append(f"It waits for {waiting}." if waiting else "It goes on.")
     elif change.awaited:
-        words.append("Another began before everybody had its part.")
+        words.append("Another began before every member had its partitions.")
     else:
-        words.append(f"{seconds(change.ended_ms - change.began_ms)} after its beginning everybody had its part.")
+        words.append(f"After {seconds(change.ended_ms - change.began_ms)} every member had its partitions.")
     words.append(_moved(names, moves))
     return words
 
@@ -225,16 +233,32 @@ def _named(assigned: Mapping[str, Partitions], topic_names: Mapping[bytes, str])
 
 
 def _moved(names: _Names, moves: list[Json]) -> str:
+    """Who got what from whom: "from a to b: orders 0-2, 5"."""
     if not moves:
         return "Nothing moved."
+    found: dict[tuple[str | None, str | None], dict[str, list[int]]] = {}
+    for move in moves:
+        found.setdefault((move["from"], move["to"]), {}).setdefault(move["topic"], []).append(move["partition"])
     shown = [
-        f"{move['topic']}-{move['partition']} "
-        + (f"from {names(move['from'])} " if move["from"] else "")
-        + (f"to {names(move['to'])}" if move["to"] else "to nobody")
-        for move in moves[:5]
+        (f"from {names(old)} " if old else "")
+        + (f"to {names(new)}" if new else "to nobody")
+        + f": {', '.join(f'{topic} {_ranges(indexes)}' for topic, indexes in islice(topics.items(), _MOST_TOPICS))}"
+        + (f" and {len(topics) - _MOST_TOPICS} more topics" if len(topics) > _MOST_TOPICS else "")
+        for (old, new), topics in islice(found.items(), _MOST_PAIRS)
     ]
-    more = f", and {len(moves) - 5} more" if len(moves) > 5 else ""
-    return f"Moved: {', '.join(shown)}{more}."
+    more = f"; and {len(found) - _MOST_PAIRS} more moves between members" if len(found) > _MOST_PAIRS else ""
+    return f"Moved {'; '.join(shown)}{more}."
+
+
+def _ranges(indexes: list[int]) -> str:
+    """Numbers in order, as people write them: "0-2, 5"."""
+    runs: list[list[int]] = []
+    for index in indexes:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1][1:] = [index]
+        else:
+            runs.append([index])
+    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def _moves(old: Owners, new: Owners) -> list[Json]:

@@ -101,25 +101,29 @@ def _words(
     records = len(partitions) - len(offsets)
     parts = [f"records in {_count(records)}"] if records else []
     parts += ["offsets of groups"] if offsets else []
-    words = [f"It is a transaction of {whose}, with {' and '.join(parts) or 'nothing in it'}."]
+    words = [f"A transaction of {whose}, with {' and '.join(parts) or 'nothing in it'}."]
     began = first.last_update_ms
     if prepared is None:
         left = began + first.timeout_ms - now_ms
         words.append(f"It has been open for {seconds(max(now_ms - began, 0))}.")
         words.append(
-            f"If nothing ends it, the broker aborts it in {seconds(left)}." if left > 0 else "Its time is over."
+            f"If nothing ends it, the broker aborts it in {seconds(left)}."
+            if left > 0
+            else "Its time is over: the broker aborts it next."
         )
         return words
     how = "commit" if prepared.state == TransactionState.PREPARE_COMMIT else "abort"
     reason = next((note.what for note in notes if "aborted" in note.what), None)
-    words.append(f"After {seconds(prepared.last_update_ms - began)} came the decision: {how}.")
+    words.append(f"After {seconds(prepared.last_update_ms - began)} the {how} was decided.")
     if how == "abort" and reason is not None:
         words.append(f"Why: {reason}.")
     if complete is None:
         words.append("Its markers are being written; readers of committed records wait for them.")
     else:
         took = seconds(complete.last_update_ms - prepared.last_update_ms)
-        words.append(f"The markers were written within {took}: since then readers of committed records are past it.")
+        words.append(
+            f"The markers were written within {took}. Since then it does not hold up readers of committed records."
+        )
     return words
 
 

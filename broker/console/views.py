@@ -23,7 +23,7 @@ from barnabas.broker.security.authorizer import Access
 from barnabas.broker.server.addresses import host_and_port
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.broker.testing.nodes import describe
-from barnabas.broker.testing.state import group_state, partition_state, set_aside
+from barnabas.broker.testing.state import membership_state, offset_state, partition_state, set_aside
 from barnabas.protocol.acls import AclOperation
 from barnabas.version import VERSION
 
@@ -261,14 +261,22 @@ class Views:
         name = query.get("name", "")
         for broker, group_id, (shard, group) in self._all_groups(access):
             if group_id == name:
-                state = group_state(self._cluster, shard, group)
-                state["offsets"] = [row for row in state["offsets"] if access.topic(_DESCRIBE, row["topic"])]
-                self._add_lateness(state["offsets"])
+                state = membership_state(self._cluster, shard, group)
+                committed = sorted(shard.offsets.of_group(name).items())
+                shown = paged(
+                    [each for each in committed if access.topic(_DESCRIBE, each[0][0])],
+                    query,
+                    lambda each: offset_state(self._cluster, *each[0], each[1]),
+                )
+                self._add_lateness(shown["rows"])
                 return {
                     **self._group_row(access, shard, group),
                     "coordinator": broker.config.node_id,
                     **state,
-                    "ends": self._ends(state["offsets"]),
+                    "offsets": shown["rows"],
+                    "page": shown["page"],
+                    "pages": shown["pages"],
+                    "ends": self._ends(shown["rows"]),
                     "rebalances": told_of(shard, group, self._topic_names()),
                     "may": {
                         "read": self._writes and access.group(AclOperation.READ, name),

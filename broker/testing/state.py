@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.group.kind import AnyGroup, GroupKind
+from barnabas.broker.group.records import CommittedOffset
 from barnabas.broker.group.shard import GroupShard
 from barnabas.broker.server.request import Pause
 from barnabas.broker.testing.fleet import leader_of
@@ -115,21 +116,32 @@ def groups(cluster: LocalCluster) -> Json:
 
 def group_state(cluster: LocalCluster, shard: GroupShard, group: AnyGroup) -> Json:
     return {
+        **membership_state(cluster, shard, group),
+        "offsets": [
+            offset_state(cluster, topic, index, committed)
+            for (topic, index), committed in sorted(shard.offsets.of_group(group.group_id).items())
+        ],
+    }
+
+
+def membership_state(cluster: LocalCluster, shard: GroupShard, group: AnyGroup) -> Json:
+    """A group without its offsets, which may be very many."""
+    return {
         "type": group.kind.value,
         "state": group.state_name,
         "protocol_type": group.protocol_type,
         **_OF_KIND[group.kind](shard, group, cluster),
-        "offsets": [
-            {
-                "topic": topic,
-                "partition": index,
-                "offset": committed.offset,
-                "metadata": committed.metadata,
-                "commit_timestamp": committed.commit_timestamp,
-                "lag": _lag(cluster, topic, index, committed.offset),
-            }
-            for (topic, index), committed in sorted(shard.offsets.of_group(group.group_id).items())
-        ],
+    }
+
+
+def offset_state(cluster: LocalCluster, topic: str, index: int, committed: CommittedOffset) -> Json:
+    return {
+        "topic": topic,
+        "partition": index,
+        "offset": committed.offset,
+        "metadata": committed.metadata,
+        "commit_timestamp": committed.commit_timestamp,
+        "lag": _lag(cluster, topic, index, committed.offset),
     }
 
 

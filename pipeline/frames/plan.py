@@ -1,4 +1,4 @@
-"""Reads Spark's plan of a query: do its rows arrive as the source had them, as `per-task` requires?"""
+"""Spark's plan of a query, as text, and read: do its rows arrive as the source had them, as `per-task` requires?"""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ _IN_PLACE: Final = {
     "CTERelationRef",
 }
 _RELATIONS: Final = {"LogicalRDD", "StreamingRelation", "StreamingRelationV2"}
+
+
+def spark_plan(frame: DataFrame) -> str:
+    """What DataFrame.explain prints."""
+    jvm = frame.sparkSession.sparkContext._jvm
+    assert jvm is not None
+    return str(jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")).strip()
 
 
 def why_not_per_task(frame: DataFrame) -> str | None:

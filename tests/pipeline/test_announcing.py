@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from barnabas.pipeline.announcing import Announcement, Announcer
+from barnabas.pipeline.announcing import Announcement, Announcer, console_of
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.model import ParquetSink, Pipeline, Source, TopicSink
 from barnabas.pipeline.progress import QueryState
@@ -31,6 +31,12 @@ def heard():
             requests.append((self.path, self.headers.get("Authorization"), body))
             self.send_response(200)
             self.end_headers()
+
+        def do_GET(self):
+            body = json.dumps({"brokers": [{"id": 0, "address": "127.0.0.1:9092"}]}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body if self.path == "/api/overview" else b"nothing")
 
         def log_message(self, *arguments):
             pass
@@ -73,6 +79,36 @@ def test_a_user_in_the_address(heard):
     requests, address = heard
     Announcer(f"http://alice:s%40cret@{address}", Announcement(PIPELINE, {}, once=False)).close()
     assert requests[-1][1] == "Basic YWxpY2U6c0BjcmV0"
+
+
+@pytest.mark.parametrize("bootstrap", ["127.0.0.1:9092", "localhost:9092", "10.0.0.1:9092,[::1]:9092"])
+def test_the_console_at_the_usual_address_is_told_of_pipelines_of_its_broker(heard, monkeypatch, bootstrap):
+    monkeypatch.delenv("BARNABAS_CONSOLE", raising=False)
+    usual = f"http://{heard[1]}"
+    assert console_of(bootstrap, usual) == usual
+
+
+@pytest.mark.parametrize("bootstrap", ["127.0.0.1:19092", "kafka.example.com:9092", "nonsense"])
+def test_somebody_elses_console_is_not_told(heard, monkeypatch, bootstrap):
+    monkeypatch.delenv("BARNABAS_CONSOLE", raising=False)
+    assert console_of(bootstrap, f"http://{heard[1]}") is None
+
+
+def test_whoever_says_so_tells_another_console_or_nobody(heard, monkeypatch):
+    usual = f"http://{heard[1]}"
+    monkeypatch.setenv("BARNABAS_CONSOLE", "127.0.0.1:9999")
+    assert console_of("127.0.0.1:9092", usual) == "127.0.0.1:9999"
+    monkeypatch.setenv("BARNABAS_CONSOLE", "")
+    assert console_of("127.0.0.1:9092", usual) is None
+    monkeypatch.delenv("BARNABAS_CONSOLE")
+    assert console_of("127.0.0.1:9092", "http://127.0.0.1:9") is None
+
+
+def test_plans_are_told_and_cut():
+    told = Announcement(PIPELINE, {"out": QueryState("out", "to the topic paid")}, once=True)
+    told.plans["out"] = "== Physical Plan ==" + "x" * 100_000
+    assert told()["plan"].startswith("out: to the topic paid\n== Physical Plan ==xxx")
+    assert len(told()["plan"]) < 10_000
 
 
 def test_nobody_needs_to_listen():

@@ -1,6 +1,6 @@
 // Who is connected and what they ask: connections, the journal of requests, and where clients break rules.
 
-import { h, fill, table, badge, emptyState } from "./dom.js";
+import { h, fill, isRead, prepend, update, table, badge, emptyState } from "./dom.js";
 import { post } from "./live.js";
 import { count, clockTime, rate, time } from "./words.js";
 
@@ -16,7 +16,7 @@ export function clients(root, context) {
       return;
     }
     const addresses = context.about.brokers.map((broker) => broker.address).filter(Boolean).join(",");
-    fill(body,
+    update(body,
       h("h2", {}, "Connections ", h("span", { class: "muted" }, count(last.total))),
       table([
         ["Client", (row) => row.client_id || h("span", { class: "muted" }, "has not said its name")],
@@ -25,16 +25,17 @@ export function clients(root, context) {
         ["User", (row) => row.principal.replace(/^User:/, "")],
         ["Listener", (row) => row.listener],
         ["Broker", (row) => count(row.broker), "number"],
-        ["Waits for", (row) => row.requests.length
-          ? row.requests.map((request) => [badge(`${request.api} v${request.version}`), " "]) : h("span", { class: "muted" }, "nothing")],
+        ["Is asking", (row) => row.requests.length
+          ? row.requests.map((request) => [badge(`${request.api} v${request.version}`), " "]) : h("span", { class: "muted" }, "nothing"), "",
+        "Requests that are not answered yet. A consumer that waits for messages has a Fetch open."],
       ], last.rows, { empty: emptyState("Nobody is connected", "Clients connect with the address of the broker:", `bootstrap.servers=${addresses}`) }),
       h("h2", {}, "Requests since the start"),
       table([
         ["Request", (row) => row.api],
         ["Count", (row) => count(row.total), "number"],
         ["Per second", (row) => rate(context.rates.add(`api ${row.api}`, row.total)), "number"],
-        ["Median", (row) => milliseconds(row.median_ms), "number"],
-        ["99 %", (row) => milliseconds(row.p99_ms), "number"],
+        ["Median", (row) => milliseconds(row.median_ms), "number", "Half of those that were timed lately were answered faster. Fetch and JoinGroup wait on purpose: for messages, and for other members."],
+        ["99 %", (row) => milliseconds(row.p99_ms), "number", "99 of 100 were answered faster."],
         ["Versions", (row) => row.versions.join(", ")],
         ["Errors", (row) => Object.entries(row.errors).map(([error, times]) => [badge(`${count(times)} ${error}`, "bad"), " "])],
       ], last.requests));
@@ -44,6 +45,8 @@ export function clients(root, context) {
 function milliseconds(value) {
   return value === null ? "–" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
 }
+
+const MOST_ENTRIES = 200;
 
 export function journal(root, context) {
   const filters = ["api", "client_id", "topic", "group", "error"].map((name) => h("input", {
@@ -58,12 +61,12 @@ export function journal(root, context) {
   root.append(h("div", { class: "bar" }, h("h1", {}, "Journal"), toggle),
     h("form", { class: "inline", onsubmit: (event) => event.preventDefault() }, filters), says, list, rules);
   let last = null;
-  let lastNumber = null;
+  let newest = null;
   let strict = null;
 
   function showRules() {
     if (!strict || strict.error) return;
-    fill(rules, h("h2", {}, "Broken rules ", h("span", { class: "muted" }, strict.on ? count(strict.total) : "off")),
+    update(rules, h("h2", {}, "Broken rules ", h("span", { class: "muted" }, strict.on ? count(strict.total) : "off")),
       h("p", { class: "muted" }, "Strict mode checks each request against the rules of the protocol: what works here and would not work elsewhere."),
       h("p", {}, h("button", { type: "button", key: "strict", onclick: () => post("/api/strict", { on: !strict.on }) },
         strict.on ? "Stop checking" : "Check the rules")),
@@ -77,7 +80,7 @@ export function journal(root, context) {
   }
 
   function ask() {
-    lastNumber = null;
+    newest = null;
     const question = { view: "journal" };
     for (const input of filters) if (input.value) question[input.name] = input.value;
     context.watch({ journal: question, strict: { view: "strict" } }, (news) => {
@@ -92,14 +95,21 @@ export function journal(root, context) {
       }
       last = news.journal;
       toggle.textContent = last.on ? "Turn it off" : "Turn it on";
-      says.textContent = last.on ? `${count(last.last)} requests so far; the last ones are shown.`
-        : "The journal is off. It notes every request and its answer, and costs some speed.";
-      const number = `${last.rows[0]?.number} ${last.rows.length}`;
-      if (number === lastNumber) return;
-      lastNumber = number;
-      fill(list, last.rows.map(entry));
+      drawEntries();
     });
   }
+
+  function drawEntries() {
+    if (!last) return;
+    const reads = newest !== null && isRead(list);
+    says.textContent = !last.on ? "The journal is off. It notes every request and its answer, and costs some speed."
+      : `${count(last.last)} requests so far; ${reads ? "new ones wait while one is unfolded." : "the last ones are shown."}`;
+    if (reads) return;
+    if (newest === null || !last.rows.length) fill(list);
+    prepend(list, last.rows.filter((row) => newest === null || row.number > newest).map(entry), MOST_ENTRIES);
+    newest = last.rows[0]?.number ?? null;
+  }
+  list.addEventListener("toggle", drawEntries, true);
   ask();
 }
 
@@ -111,8 +121,8 @@ function entry(row) {
       h("span", { class: "where" }, `${row.api} v${row.version}`),
       h("span", { class: "key" }, row.client_id ?? ""),
       h("span", { class: "value" }, errors.length ? errors.map((error) => [badge(error, "bad"), " "]) : row.outcome === "answered" ? null : `${row.outcome} `,
-        [...(row.groups ?? []), ...(row.transactional_ids ?? []), ...(row.partitions ?? [])].join(", "),
-        row.took_ms === undefined ? null : h("span", { class: "muted" }, ` ${row.took_ms} ms`))),
+        row.took_ms === undefined ? null : h("span", { class: "muted" }, `${row.took_ms} ms `),
+        [...(row.groups ?? []), ...(row.transactional_ids ?? []), ...(row.partitions ?? [])].join(", "))),
     h("div", { class: "inside" },
       row.changes?.length ? [h("h2", {}, "What it changed"), h("pre", {}, row.changes.map((change) => JSON.stringify(change)).join("\n"))] : null,
       h("h2", {}, "Request"), h("pre", {}, row.request), h("h2", {}, "Answer"), h("pre", {}, row.answer)));

@@ -1,6 +1,6 @@
 // The frame of the page: which view is shown, the header, and the keyboard.
 
-import { h, fill } from "./dom.js";
+import { h, update } from "./dom.js";
 import { get, onConnection, post, stopWatching, watch, Rates } from "./live.js";
 import { span, plural, link, listed } from "./words.js";
 import { overview } from "./overview.js";
@@ -27,6 +27,7 @@ const NEEDS = { control: () => about?.controls, brokers: () => about?.brokers.le
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");
 const status = document.getElementById("status");
+const spoken = document.getElementById("spoken");
 const elsewhere = h("p", { class: "elsewhere muted", role: "note", hidden: true });
 const rates = new Rates();
 let leave = null;
@@ -69,14 +70,18 @@ function place() {
   return parts;
 }
 
+function views() {
+  return VIEWS.filter(([path]) => !(path in NEEDS) || NEEDS[path]());
+}
+
 function showNav() {
   const [first] = place();
   const section = first in SHOW ? first : "";
-  const shown = VIEWS.filter(([path]) => !(path in NEEDS) || NEEDS[path]());
+  const shown = views();
   const now = shown.map(([path]) => path).join(" ") + section;
   if (nav.dataset.shown === now) return;
   nav.dataset.shown = now;
-  fill(nav, shown.map(([path, title]) => h("a", {
+  update(nav, shown.map(([path, title]) => h("a", {
     href: link(path), key: `nav ${path}`, "aria-current": path === section ? "page" : null,
   }, title)));
 }
@@ -148,16 +153,16 @@ async function signOut() {
 
 function showStatus() {
   if (me.sign_in && me.user === null) {
-    fill(status);
+    update(status);
     return;
   }
   if (!connected) {
-    fill(status, h("span", { class: "dot bad" }), "The broker does not answer");
+    update(status, h("span", { class: "dot bad" }), "The broker does not answer");
     return;
   }
   if (!about) return;
   const running = about.brokers.filter((broker) => broker.running).length;
-  fill(status,
+  update(status,
     h("span", { class: `dot ${about.without_leader || running < about.brokers.length ? "warn" : "good"}` }),
     h("span", { title: `cluster ${about.cluster_id}, version ${about.version}` },
       `${plural(running, "broker")}, up ${span(about.now_ms - about.started_ms)}`,
@@ -169,6 +174,8 @@ function showStatus() {
 onConnection((now) => {
   if (now !== connected) {
     connected = now;
+    // For screen readers: not the rest of the status, which changes every second.
+    spoken.textContent = now ? "" : "The broker does not answer";
     showStatus();
   }
 });
@@ -181,10 +188,11 @@ function help() {
   const dialog = h("dialog", { class: "help" },
     h("h2", {}, "Keys"),
     h("dl", {},
-      VIEWS.map(([, title, key]) => [h("dt", {}, h("kbd", {}, "g"), " ", h("kbd", {}, key)), h("dd", {}, title)]),
+      views().map(([, title, key]) => [h("dt", {}, h("kbd", {}, "g"), " ", h("kbd", {}, key)), h("dd", {}, title)]),
       h("dt", {}, h("kbd", {}, "/")), h("dd", {}, "Search"),
       h("dt", {}, h("kbd", {}, "j"), " ", h("kbd", {}, "k")), h("dd", {}, "Next and previous row"),
       h("dt", {}, h("kbd", {}, "Enter")), h("dd", {}, "Open it"),
+      h("dt", {}, h("kbd", {}, "Esc")), h("dd", {}, "Leave a field, or this list"),
       h("dt", {}, h("kbd", {}, "?")), h("dd", {}, "This list")),
     h("form", { method: "dialog" }, h("button", { autofocus: true }, "Close")));
   dialog.addEventListener("close", () => dialog.remove());
@@ -205,7 +213,7 @@ document.addEventListener("keydown", (event) => {
   if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
   if (awaited) {
     awaited = false;
-    const found = VIEWS.find(([, , key]) => key === event.key);
+    const found = views().find(([, , key]) => key === event.key);
     if (found) location.hash = link(found[0]);
     return;
   }

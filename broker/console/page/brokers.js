@@ -1,6 +1,6 @@
 // Several brokers: who is there, and who led which partition when.
 
-import { h, fill, table, badge, emptyState } from "./dom.js";
+import { h, update, table, badge, emptyState } from "./dom.js";
 import { clockTime, count, link, time } from "./words.js";
 
 export function brokers(root, context) {
@@ -10,7 +10,7 @@ export function brokers(root, context) {
   context.watch({ leaders: { view: "leaders" } }, (news) => {
     if (news.leaders) last = news.leaders;
     if (!last || !context.about) return;
-    fill(body,
+    update(body,
       table([
         ["Broker", (row) => count(row.id), "number"],
         ["State", (row) => row.running ? row.isolated ? badge("cut off", "warn") : badge("running", "good") : badge("not running", "bad")],
@@ -31,8 +31,8 @@ export function brokers(root, context) {
 }
 
 function change(told) {
-  return h("article", { class: "story" },
-    h("h3", {}, h("a", { href: link("topics", told.topic) }, `${told.topic}/${told.partition}`), " ",
+  return h("article", { class: "story", key: `${told.topic}-${told.partition} ${told.epoch}` },
+    h("h3", {}, h("a", { href: link("topics", told.topic) }, `${told.topic}-${told.partition}`), " ",
       badge(`broker ${told.former}`, "bad"), " → ", badge(`broker ${told.leader}`, "good"),
       " ", h("span", { class: "muted", title: time(told.at_ms) }, `epoch ${told.epoch}, ${clockTime(told.at_ms)}`)),
     h("p", {}, told.words.join(" ")));

@@ -1,6 +1,6 @@
 // With --control: faults, the clock, snapshots and a fresh start, at a click. It is the control interface, below /api/control.
 
-import { h, fill, table, badge } from "./dom.js";
+import { h, update, table, badge } from "./dom.js";
 import { get, post, send } from "./live.js";
 import { count, span, time } from "./words.js";
 
@@ -44,13 +44,13 @@ export function control(root, context) {
 
   function drawClock(now) {
     const steps = [["10 s", 10], ["1 min", 60], ["1 h", 3600], ["1 day", 86400]];
-    fill(clock, h("h2", {}, "Clock"),
+    update(clock, h("h2", {}, "Clock"),
       h("p", {}, `It is ${time(now.now_ms)} for the broker`, now.ahead_ms ? `, ${span(now.ahead_ms)} ahead.` : ", as everywhere."),
       h("div", { class: "inline" }, "Move it on by ", steps.map(([text, seconds]) =>
         button(text, `The clock is ${text} further.`, () => post(`${BASE}/clock/advance`, { seconds })))));
   }
 
-  const api = h("input", { placeholder: "Produce", "aria-label": "Request", autocomplete: "off", class: "short" });
+  const api = h("input", { placeholder: "any request", "aria-label": "Request", autocomplete: "off", class: "short" });
   const topic = h("input", { placeholder: "any topic", "aria-label": "Topic", autocomplete: "off", class: "short" });
   const effect = h("select", { "aria-label": "What happens" },
     [["error", "fails with"], ["delay_ms", "waits (ms)"], ["close", "is cut off"], ["throttle_ms", "is throttled (ms)"]]
@@ -72,7 +72,7 @@ export function control(root, context) {
   } }, api, " of ", topic, effect, error, ms, " ", times, " times ", h("button", {}, "Add"));
 
   function drawFaults(all) {
-    fill(faults, h("h2", {}, "Faults"), form,
+    update(faults, h("h2", {}, "Faults"), form,
       table([
         ["Number", (row) => count(row.id), "number"],
         ["Fault", (row) => h("code", {}, words(row))],
@@ -92,20 +92,21 @@ export function control(root, context) {
   } }, name, h("button", {}, "Take a snapshot"));
 
   function drawSnapshots(names) {
-    fill(snapshots, h("h2", {}, "Snapshots"),
-      h("p", { class: "muted" }, "Everything that the broker has: topics, messages, groups. Clients stay connected when one is put back."), taking,
+    update(snapshots, h("h2", {}, "Snapshots"),
+      h("p", { class: "muted" }, "A snapshot has everything that the broker has: topics, messages, groups. Clients stay connected when it is put back."), taking,
       table([
         ["Snapshot", (row) => row],
         ["", (row) => button(`Put ${row} back`, `All is as in ${row}.`, () => post(`${BASE}/snapshots/${encodeURIComponent(row)}/restore`))],
         ["", (row) => button(`Delete ${row}`, "The snapshot is gone.", () => send("DELETE", `${BASE}/snapshots/${encodeURIComponent(row)}`))],
       ], names, { empty: h("p", { class: "muted" }, "None yet.") }),
-      h("p", {}, button("Reset the broker", "Nothing is left: the broker is as after its start.", () => post(`${BASE}/reset`), "bad"),
-        h("span", { class: "muted" }, " deletes all topics, groups and faults, and sets the clock back")));
+      h("details", { class: "danger" }, h("summary", {}, "Reset the broker"),
+        h("p", {}, "This deletes all topics, groups and faults, and sets the clock back. ",
+          button("Delete everything", "Nothing is left: the broker is as after its start.", () => post(`${BASE}/reset`), "bad"))));
   }
 
   function drawNodes(all) {
     if (all.length < 2) return;
-    fill(nodes, h("h2", {}, "Brokers"),
+    update(nodes, h("h2", {}, "Brokers"),
       table([
         ["Broker", (row) => count(row.id), "number"],
         ["State", (row) => row.running ? row.isolated ? badge("cut off", "warn") : badge("running", "good") : badge("not running", "bad")],

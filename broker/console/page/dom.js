@@ -21,35 +21,108 @@ function setProps(element, props) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") element.className = value;
     else if (name === "key") element.dataset.key = value;
-    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith("on")) listen(element, name.slice(2), value);
     else if (name in element && name !== "list" && name !== "form") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
+}
+
+// What an element does; it can be replaced when the element is updated.
+const doing = new WeakMap();
+
+function listen(element, type, act) {
+  const acts = doing.get(element) ?? {};
+  doing.set(element, acts);
+  if (!(type in acts)) element.addEventListener(type, (event) => acts[type](event));
+  acts[type] = act;
 }
 
 function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-// Puts new children into an element, and the focus back to where it was.
+// Puts new children into an element.
 export function fill(element, ...children) {
-  const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   element.replaceChildren(...flat(children));
-  if (focused !== undefined) {
-    const again = [...element.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused);
-    if (again) again.focus({ preventScroll: true });
+}
+
+// Makes the children of an element equal to new ones, and touches only what differs. So the focus stays, and selected text,
+// and how far a table is scrolled, and what is unfolded. Children with the same key are the same. What an element does must
+// not refer to that element, since an older one may be in its place: it has `event.currentTarget`.
+export function update(element, ...children) {
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
+  patchChildren(element, flat(children).map((child) => (child instanceof Node ? child : document.createTextNode(child))));
+  if (!focused || focused === document.activeElement || focused.dataset.key === undefined) return;
+  [...element.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused.dataset.key)?.focus({ preventScroll: true });
+}
+
+function keyOf(node) {
+  return node.dataset?.key;
+}
+
+function patchChildren(parent, wanted) {
+  const keyed = new Map([...parent.children].filter(keyOf).map((child) => [keyOf(child), child]));
+  const staying = new Set(wanted);
+  let place = parent.firstChild;
+  for (const child of wanted) {
+    const like = (node) => node?.nodeName === child.nodeName;
+    let kept = child.parentNode === parent ? child : keyed.get(keyOf(child));
+    if (!like(kept)) kept = undefined;
+    if (!kept && !keyOf(child)) {
+      kept = place;
+      while (kept && (keyOf(kept) || staying.has(kept) || !like(kept))) kept = kept.nextSibling;
+    }
+    if (kept && kept === place) place = place.nextSibling;
+    else parent.insertBefore(kept ?? child, place);
+    if (kept && kept !== child) patch(kept, child);
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
   }
 }
 
+function patch(node, wanted) {
+  if (node.nodeType === Node.TEXT_NODE) {
+    if (node.data !== wanted.data) node.data = wanted.data;
+    return;
+  }
+  for (const { name } of [...node.attributes]) {
+    // Whether something is unfolded is for whoever looks at it to say.
+    if (!wanted.hasAttribute(name) && name !== "open") node.removeAttribute(name);
+  }
+  for (const { name, value } of wanted.attributes) {
+    if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  }
+  for (const [type, act] of Object.entries(doing.get(wanted) ?? {})) listen(node, type, act);
+  patchChildren(node, [...wanted.childNodes]);
+}
+
+// Puts new rows above those of a list, and takes away the oldest ones.
+export function prepend(list, rows, most) {
+  list.prepend(...flat(rows));
+  while (list.children.length > most) list.lastElementChild.remove();
+}
+
+// Whether somebody reads one of its rows. New ones would push it away: they wait.
+export function isRead(list) {
+  return list.querySelector("details[open]") !== null;
+}
+
+// A column has a name, a function from a row to its cell, perhaps a kind, and perhaps words for whoever does not know it.
 export function table(columns, rows, { caption, empty } = {}) {
   if (!rows.length) return empty ?? h("p", { class: "muted" }, "Nothing here.");
-  return h("div", { class: "scroll" },
+  const explained = columns.filter(([, , , meaning]) => meaning);
+  return [h("div", { class: "scroll" },
     h("table", {},
       caption ? h("caption", {}, caption) : null,
-      h("thead", {}, h("tr", {}, columns.map(([name, , kind]) =>
-        name ? h("th", { class: kind ?? "", scope: "col" }, name) : h("td", {})))),
+      h("thead", {}, h("tr", {}, columns.map(([name, , kind, meaning]) =>
+        name ? h("th", { class: kind ?? "", scope: "col", title: meaning }, name) : h("td", {})))),
       h("tbody", {}, rows.map((row) =>
-        h("tr", {}, columns.map(([name, cell, kind]) => h("td", { class: kind ?? "", "data-name": name }, cell(row))))))));
+        h("tr", {}, columns.map(([name, cell, kind]) => h("td", { class: kind ?? "", "data-name": name }, cell(row)))))))),
+  explained.length ? h("details", { class: "meanings" }, h("summary", {}, "What the columns mean"),
+    h("dl", { class: "facts-list" }, explained.map(([name, , , meaning]) => [h("dt", {}, name), h("dd", {}, meaning)]))) : null];
 }
 
 export function emptyState(title, words, ...commands) {
@@ -62,7 +135,8 @@ export function emptyState(title, words, ...commands) {
 }
 
 export function copyButton(text, label = "Copy") {
-  const button = h("button", { type: "button", class: "small", onclick: async () => {
+  return h("button", { type: "button", class: "small", onclick: async (event) => {
+    const button = event.currentTarget;
     try {
       await navigator.clipboard.writeText(text());
       button.textContent = "Copied";
@@ -71,7 +145,6 @@ export function copyButton(text, label = "Copy") {
     }
     setTimeout(() => { button.textContent = label; }, 1200);
   } }, label);
-  return button;
 }
 
 export function pager(data, go) {
@@ -87,8 +160,8 @@ export function badge(text, kind = "") {
 }
 
 // A curve that grows from the right: the newest value is always at the same place.
-export function spark(values, { width = 160, height = 36, slots = 60, label = "" } = {}) {
-  const top = Math.max(...values, 1e-9);
+export function spark(values, { width = 160, height = 36, slots = 60, label = "", top = 0 } = {}) {
+  top = Math.max(...values, top, 1e-9);
   values = values.slice(-slots);
   const step = width / (slots - 1);
   const first = slots - values.length;

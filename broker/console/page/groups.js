@@ -1,15 +1,17 @@
 // Consumer groups: how far behind they are, who is in them, and moving their offsets.
 
-import { h, fill, table, pager, badge, spark, emptyState } from "./dom.js";
+import { h, fill, update, table, pager, badge, spark, emptyState } from "./dom.js";
 import { post } from "./live.js";
 import { rebalanceStory } from "./story.js";
-import { clockTime, count, link, plural, span, time } from "./words.js";
+import { clockTime, count, link, plural, ranges, span, time } from "./words.js";
 
 const KINDS = { Stable: "good", Assigning: "warn", Reconciling: "warn", Empty: "", PreparingRebalance: "warn", CompletingRebalance: "warn", Dead: "bad" };
 const STATES = { Stable: "stable", Assigning: "assigning", Reconciling: "reconciling", Empty: "empty", PreparingRebalance: "rebalancing", CompletingRebalance: "assigning", Dead: "dead" };
 
 // A curve fills its place once it has so many points.
 const FEW = 40;
+const SECONDS = 60;
+const MOST_PLANNED = 50;
 
 function stateOf(row) {
   return badge(STATES[row.state] ?? row.state, KINDS[row.state]);
@@ -43,7 +45,7 @@ export function groups(root, context) {
       if (news.groups) last = news.groups;
       if (!last) return;
       const nothing = search.value ? h("p", { class: "muted" }, "No group has this in its name.") : noGroups(context);
-      fill(list, table(groupColumns(context), last.rows, { empty: nothing }), pager(last, (to) => { page = to; ask(); }));
+      update(list, table(groupColumns(context), last.rows, { empty: nothing }), pager(last, (to) => { page = to; ask(); }));
     });
   }
 
@@ -59,29 +61,44 @@ export function group(root, context) {
   let last = null;
   let before = { times: [], messages: [], late_ms: [] };
 
-  context.watch({ group: { view: "group", name }, lag: { view: "lag", name } }, (news) => {
-    if (news.group) last = news.group;
-    if (news.lag?.times) before = news.lag;
-    if (!last) return;
-    if (last.error) {
-      fill(body, h("p", { class: "problems" }, last.error));
-      fill(actions);
-      return;
-    }
-    draw();
-    if (!actions.firstChild) {
-      if (last.may.read) actions.append(reset(name));
-      if (last.may.delete) actions.append(deletion(name));
-    }
-  });
+  let page = 0;
+  const curves = new Map();
+
+  function ask() {
+    context.watch({ group: { view: "group", name, page }, lag: { view: "lag", name } }, (news) => {
+      if (news.group) last = news.group;
+      if (news.lag?.times) before = news.lag;
+      if (!last) return;
+      if (last.error) {
+        fill(body, h("p", { class: "problems" }, last.error));
+        fill(actions);
+        return;
+      }
+      for (const row of last.offsets) curveOf(row).push(row.lag ?? 0);
+      draw();
+      if (!actions.firstChild) {
+        if (last.may.read) actions.append(reset(name));
+        if (last.may.delete) actions.append(deletion(name));
+      }
+    });
+  }
+
+  // The lag of a partition since the page was opened.
+  function curveOf(row) {
+    const place = `${row.topic}/${row.partition}`;
+    const curve = curves.get(place) ?? [];
+    curves.set(place, curve);
+    if (curve.length > SECONDS) curve.shift();
+    return curve;
+  }
 
   function draw() {
     const now = context.about.now_ms;
     const since = before.times.length ? `Lag in the last ${span(now - before.times[0])}` : "Lag";
-    const late = lateness(last);
+    const late = lateness(last, before);
     const slots = Math.max(before.times.length + 1, FEW);
-    const most = Math.max(...last.offsets.map((row) => row.lag ?? 0), 1);
-    fill(body,
+    const most = Math.max(...last.offsets.map((row) => Math.max(...curveOf(row), 1)), 1);
+    update(body,
       h("div", { class: "tiles" },
         h("div", { class: "tile wide" },
           h("div", { class: "label" }, "Lag"),
@@ -106,29 +123,35 @@ export function group(root, context) {
       table([
         ["Topic", (row) => h("a", { href: link("topics", row.topic), key: `${row.topic}/${row.partition}`, "data-row": "" }, row.topic)],
         ["Partition", (row) => count(row.partition), "number"],
-        ["Committed", (row) => count(row.offset), "number"],
-        ["End", (row) => count(last.ends[`${row.topic}/${row.partition}`]?.[1]), "number"],
-        ["Lag", (row) => count(row.lag), "number"],
-        ["In time", (row) => row.late_ms === undefined || row.late_ms === null ? "–" : span(row.late_ms), "number"],
-        ["", (row) => h("meter", { min: 0, max: most, value: row.lag ?? 0, "aria-label": `lag of partition ${row.partition}` })],
-        ["When", (row) => `${span(now - row.commit_timestamp)} ago`],
+        ["Lag", (row) => count(row.lag), "number", "How many messages are there that the group has not committed. What it has read and not committed yet counts, too."],
+        ["In time", (row) => row.late_ms === undefined || row.late_ms === null ? "–" : span(row.late_ms), "number", "How long ago the oldest of these messages was written."],
+        ["Last minute", (row) => spark(curveOf(row), { width: 90, height: 22, slots: SECONDS, top: most, label: `lag of ${row.topic}-${row.partition} in the last minute` }), "curve",
+          "The lag of each partition, all at the same scale, since you opened this page."],
+        ["Committed", (row) => count(row.offset), "number", "The offset at which the group goes on after a restart or a rebalance."],
+        ["End", (row) => count(last.ends[`${row.topic}/${row.partition}`]?.[1]), "number", "The partition's high watermark: the next message gets this offset, or a later one."],
+        ["Last commit", (row) => `${span(now - row.commit_timestamp)} ago`],
         ["Owner", (row) => ownerOf(last, row)],
       ], last.offsets, { empty: h("p", { class: "muted" }, "Nothing has been committed yet.") }),
+      pager(last, (to) => { page = to; ask(); }),
       h("h2", {}, "Members"),
       table([
         ["Member", (row) => h("code", { title: row.member_id }, short(row.member_id))],
         ["Client", (row) => row.client_id],
         ["From", (row) => row.client_host],
-        ["Has", (row) => owned(row)],
-        ["Heard of", (row) => row.waits_for_join ? badge("waits to join", "warn") : row.waits_for_sync ? badge("waits for its part", "warn")
+        ["Partitions", (row) => owned(row)],
+        ["Last heartbeat", (row) => row.waits_for_join ? badge("waits to join", "warn") : row.waits_for_sync ? badge("waits for its part", "warn")
           : row.heard_at_ms ? `${span(now - row.heard_at_ms)} ago` : "–"],
-        ["Session", (row) => row.session_timeout_ms === undefined ? "–" : span(row.session_timeout_ms), "number"],
+        ["Session timeout", (row) => row.session_timeout_ms === undefined ? "–" : span(row.session_timeout_ms), "number",
+          "After so long without a heartbeat a member counts as dead, and its partitions go to others."],
       ], last.member_list, { empty: h("p", { class: "muted" }, "Nobody is in this group now.") }),
       last.rebalances.length ? [h("h2", {}, "Its last rebalances"), last.rebalances.map(rebalanceStory)] : null);
   }
+
+  ask();
 }
 
-function lateness(group) {
+function lateness(group, before) {
+  if (group.pages > 1) return before.late_ms.at(-1) ?? null; // of all partitions, not of those on the page
   const known = group.offsets.map((row) => row.late_ms).filter((each) => each !== undefined && each !== null);
   if (known.length) return Math.max(...known);
   return group.lag ? null : 0;
@@ -141,7 +164,7 @@ function ownerOf(group, row) {
 
 function owned(member) {
   if (!member.assignment) return "–";
-  const parts = Object.entries(member.assignment).map(([topic, partitions]) => `${topic}: ${partitions.join(", ")}`);
+  const parts = Object.entries(member.assignment).map(([topic, partitions]) => `${topic}: ${ranges(partitions)}`);
   return parts.length ? parts.join("; ") : h("span", { class: "muted" }, "nothing");
 }
 
@@ -173,7 +196,8 @@ function reset(name) {
           ["Topic", (row) => row.topic], ["Partition", (row) => count(row.partition), "number"],
           ["From", (row) => count(row.from), "number"], ["To", (row) => count(row.to), "number"],
           ["Change", (row) => `${row.to > row.from ? "+" : ""}${count(row.to - row.from)}`, "number"],
-        ], answer.plan),
+        ], answer.plan.slice(0, MOST_PLANNED)),
+        answer.plan.length > MOST_PLANNED ? h("p", { class: "muted" }, `and ${count(answer.plan.length - MOST_PLANNED)} more`) : null,
         preview
           ? h("button", { type: "button", class: "bad", onclick: () => ask(false) }, `Move ${plural(answer.plan.length, "offset")}`)
           : h("p", {}, `Moved at ${time(Date.now())}.`));

@@ -5,9 +5,23 @@ import { get } from "./live.js";
 import { bytes, clockTime, count, plural, time } from "./words.js";
 import { AvroError } from "./avro.js";
 
-export function plain(field) {
+function plain(field) {
   if (!field) return null;
   return field.text ?? `hex:${field.hex}`;
+}
+
+export function isCut(record) {
+  return Boolean(record.key?.cut || record.value?.cut);
+}
+
+// A message as a line of a file.
+export function line(record) {
+  return JSON.stringify({
+    partition: record.partition, offset: record.offset, timestamp: record.timestamp, control: record.control,
+    key: "key" in record ? plain(record.key) : undefined, value: "value" in record ? plain(record.value) : undefined,
+    headers: record.headers?.map((header) => [header.name, plain(header.value)]),
+    cut: isCut(record) || undefined,
+  });
 }
 
 function preview(field) {
@@ -62,7 +76,7 @@ function inside(topic, record, avro) {
   function draw(now) {
     fill(box,
       "value" in now ? [fieldView("Key", now.key), fieldView("Value", now.value, avro)] : null,
-      now.key?.cut || now.value?.cut ? h("p", {}, h("button", { type: "button", onclick: whole }, "Show more of it")) : null,
+      isCut(now) ? h("p", {}, h("button", { type: "button", onclick: whole }, "Show more of it")) : null,
       now.headers?.length ? h("section", {}, h("h2", {}, "Headers"),
         now.headers.map((header) => h("div", { class: "header" }, h("code", {}, header.name), " ", preview(header.value))),
         now.more_headers ? h("p", { class: "muted" }, `and ${count(now.more_headers)} more`) : null) : null,
@@ -101,7 +115,7 @@ function fieldView(title, field, avro) {
   const read = decode(field, avro);
   if (read) forms.push(["Avro", () => read.error ? h("p", { class: "bad-text" }, `Not by this schema: ${read.error}`) : tree(read.value)]);
   const parsed = field.text !== undefined && !field.cut ? parse(field.text) : undefined;
-  if (parsed !== undefined && typeof parsed === "object" && parsed !== null) forms.push(["JSON", () => tree(parsed)]);
+  if (parsed !== undefined && typeof parsed === "object" && parsed !== null && !(parsed instanceof Digits)) forms.push(["JSON", () => tree(parsed)]);
   if (field.text !== undefined) forms.push(["Text", () => h("pre", {}, field.text)]);
   forms.push(["Hex", () => h("pre", { class: "hex" }, dump(field))]);
   const buttons = forms.map(([name, draw]) => h("button", { type: "button", class: "small", "aria-pressed": "false", onclick: () => {
@@ -114,9 +128,16 @@ function fieldView(title, field, avro) {
     h("div", { class: "forms" }, buttons, copyButton(() => field.text ?? field.hex)), content);
 }
 
+// A number as it is written: 9007199254740993 must not become 9007199254740992.
+class Digits {
+  constructor(source) {
+    this.source = source;
+  }
+}
+
 function parse(text) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, (name, value, context) => (typeof value === "number" && context?.source ? new Digits(context.source) : value));
   } catch {
     return undefined;
   }
@@ -125,6 +146,7 @@ function parse(text) {
 // JSON, folded and coloured. Deep or long parts are drawn when they are opened.
 function tree(value, name, depth = 0) {
   const label = name === undefined ? null : [h("span", { class: "json-name" }, JSON.stringify(name)), ": "];
+  if (value instanceof Digits) return h("div", { class: "json" }, label, h("span", { class: "json-number" }, value.source));
   if (value === null || typeof value !== "object") {
     return h("div", { class: "json" }, label, h("span", { class: `json-${value === null ? "null" : typeof value}` }, JSON.stringify(value)));
   }

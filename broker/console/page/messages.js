@@ -1,13 +1,14 @@
 // The messages of a topic: newest first, from an offset or a time on, or as they come. Whatever they contain is text.
 
-import { h, fill, emptyState } from "./dom.js";
+import { h, fill, isRead, prepend, emptyState } from "./dom.js";
 import { get, post, tail } from "./live.js";
-import { count, plural, elsewhereWords } from "./words.js";
+import { count, plural, elsewhereWords, forInput } from "./words.js";
 import { topicHead } from "./topics.js";
 import { avroReader } from "./avro.js";
-import { plain, row } from "./message.js";
+import { isCut, line, row } from "./message.js";
 
 const MOST_ON_PAGE = 1000;
+const MOST_LIVE = 200;
 
 export function messages(root, context) {
   const [topic] = context.params;
@@ -16,9 +17,10 @@ export function messages(root, context) {
     [["newest", "newest first"], ["live", "live"], ["offset", "from an offset"], ["time", "from a time"]]
       .map(([value, text]) => h("option", { value }, text)));
   const offset = h("input", { type: "number", min: 0, value: 0, "aria-label": "Offset", hidden: true, class: "short" });
-  const when = h("input", { type: "datetime-local", step: 1, "aria-label": "Time", hidden: true });
+  const when = h("input", { type: "datetime-local", step: 1, "aria-label": "Time", hidden: true, value: forInput(Date.now() - 3600000) });
   const search = h("input", { type: "search", placeholder: "Search keys, values, headers", "aria-label": "Search keys, values and headers", autocomplete: "off" });
   const says = h("p", { role: "status", class: "muted" });
+  const heads = h("div", { class: "heads", hidden: true }, ["Time", "Partition : offset", "Key", "Value"].map((each) => h("span", {}, each)));
   const list = h("div", { class: "messages" });
   const further = h("p");
   const writing = h("div");
@@ -28,8 +30,8 @@ export function messages(root, context) {
   root.append(topicHead(topic, "messages"),
     h("form", { class: "inline", onsubmit: (event) => { event.preventDefault(); begin(); } },
       order, offset, when, partition, search, h("button", {}, "Show"),
-      h("button", { type: "button", onclick: download }, "Download")),
-    writing, schemaForm(), replaying, says, list, further);
+      h("button", { type: "button", title: "What is shown, as JSON lines", onclick: download }, "Download")),
+    writing, schemaForm(), replaying, says, heads, list, further);
 
   let shown = [];
   let stop = null;
@@ -57,19 +59,26 @@ export function messages(root, context) {
 
   function begin() {
     asked += 1;
+    says.removeAttribute("aria-live");
     if (stop) stop();
     stop = null;
     shown = [];
+    showHeads();
     fill(list);
     fill(further);
     if (order.value === "live") live();
     else more(null, asked, 0);
   }
 
+  function showHeads() {
+    heads.hidden = !shown.length;
+    heads.classList.toggle("with-boxes", writes);
+  }
+
   function question() {
     const query = { topic, partition: partition.value, search: search.value };
     if (order.value === "offset") query.offset = offset.value || 0;
-    if (order.value === "time") query.time = new Date(when.value || Date.now() - 3600000).getTime();
+    if (order.value === "time") query.time = new Date(when.value || Date.now()).getTime();
     return query;
   }
 
@@ -110,27 +119,53 @@ export function messages(root, context) {
 
   function live() {
     says.textContent = "Waiting for messages…";
+    // A screen reader would say it once a second.
+    says.setAttribute("aria-live", "off");
     let total = 0;
+    let skipped = 0;
+    let waiting = [];
     stop = tail(question(), (news) => {
       if (news.elsewhere) {
         says.textContent += ` ${elsewhereWords(news.elsewhere)}`;
         return;
       }
       total += news.records.length + news.skipped;
-      shown = [...news.records.reverse(), ...shown].slice(0, 200);
-      draw();
-      says.textContent = `${plural(total, "message")} since you look` +
-        (news.skipped ? `; too many to show all: ${count(news.skipped)} were left out just now.` : ".");
+      skipped = news.skipped;
+      waiting = [...news.records.reverse(), ...waiting].slice(0, MOST_LIVE);
+      drawLive();
     });
+    // Of an element that is unfolded, nobody further out hears, but whoever listens on the way.
+    list.addEventListener("toggle", drawLive, true);
+    const close = stop;
+    stop = () => {
+      list.removeEventListener("toggle", drawLive, true);
+      close();
+    };
+
+    function drawLive() {
+      if (!total) return;
+      const words = `${plural(total, "message")} since you opened it`;
+      if (isRead(list)) {
+        says.textContent = `${words}. New ones wait while a message is unfolded.`;
+        return;
+      }
+      shown = [...waiting, ...shown].slice(0, MOST_LIVE);
+      prepend(list, waiting.map(oneRow), MOST_LIVE);
+      waiting = [];
+      showHeads();
+      says.textContent = words + (skipped ? `; too many to show all: ${count(skipped)} were left out just now.` : ".");
+    }
   }
 
   function add(records) {
     shown = [...shown, ...records].slice(0, MOST_ON_PAGE);
     list.append(...records.map(oneRow));
+    showHeads();
   }
 
   function draw() {
     fill(list, shown.map(oneRow));
+    showHeads();
   }
 
   function oneRow(record) {
@@ -146,25 +181,26 @@ export function messages(root, context) {
     });
   }
 
+  const replayTo = h("input", { value: topic, "aria-label": "Topic to write them to", autocomplete: "off" });
+
   // What is chosen can be written again: to this topic or another one.
   function drawReplay() {
     if (!chosen.size) {
       fill(replaying);
       return;
     }
-    const to = h("input", { value: topic, "aria-label": "Topic to write them to", autocomplete: "off", key: "replay to" });
     const told = h("span", { role: "status", class: "muted" });
     fill(replaying, h("form", { class: "inline replay", onsubmit: async (event) => {
       event.preventDefault();
       try {
-        const answer = await post("/api/messages/replay", { from: topic, to: to.value, records: [...chosen.values()] });
+        const answer = await post("/api/messages/replay", { from: topic, to: replayTo.value, records: [...chosen.values()] });
         told.textContent = `Written to ${answer.topic}: ${answer.written.map((each) => `partition ${each.partition} from offset ${each.offset}`).join(", ")}.`;
         chosen.clear();
         for (const box of list.querySelectorAll("input[type=checkbox]")) box.checked = false;
       } catch (error) {
         told.textContent = error.message;
       }
-    } }, `Write ${plural(chosen.size, "message")} again, to `, to, h("button", {}, "Replay"), told));
+    } }, `Write ${plural(chosen.size, "message")} again, to `, replayTo, h("button", {}, "Replay"), told));
   }
 
   // A schema for the values of this topic, which this browser remembers.
@@ -189,12 +225,20 @@ export function messages(root, context) {
       } }, text, h("div", { class: "inline" }, file, h("button", {}, "Use it"), told)));
   }
 
-  function download() {
-    const lines = shown.map((record) => JSON.stringify({
-      partition: record.partition, offset: record.offset, timestamp: record.timestamp,
-      key: plain(record.key), value: plain(record.value),
-      headers: record.headers?.map((header) => [header.name, plain(header.value)]),
-    }));
+  // Long ones are cut in the list: they are asked for again.
+  async function download() {
+    const lines = [];
+    try {
+      for (const record of [...shown]) {
+        const { partition: from, offset: at } = record;
+        lines.push(line(isCut(record) ? await get("/api/message", { topic, partition: from, offset: at }) : record));
+        if (isCut(record)) says.textContent = `Fetching long messages… ${lines.length} of ${shown.length}`;
+      }
+    } catch (error) {
+      says.textContent = error.message;
+      return;
+    }
+    says.textContent = `${plural(lines.length, "message")} in ${topic}.jsonl.`;
     const address = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "application/jsonl" }));
     const anchor = h("a", { href: address, download: `${topic}.jsonl` });
     anchor.click();

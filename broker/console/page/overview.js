@@ -1,6 +1,6 @@
 // At first glance: how much goes through, the topics, the groups, the clients.
 
-import { h, fill, spark, table, badge, emptyState } from "./dom.js";
+import { h, update, spark, table, badge, emptyState } from "./dom.js";
 import { count, rate, bytes, plural, link } from "./words.js";
 import { topicColumns, noTopics } from "./topics.js";
 import { groupColumns, noGroups } from "./groups.js";
@@ -25,7 +25,7 @@ export function overview(root, context) {
       ["Bytes out", about.traffic.bytes_out, (value) => `${bytes(value)}/s`, `${bytes(about.traffic.bytes_out)} since the start`],
       ["Requests", about.requests, (value) => `${rate(value)}/s`, `${count(about.requests)} since the start`],
     ];
-    fill(tiles, figures.map(([title, total, words, since]) => {
+    update(tiles, figures.map(([title, total, words, since]) => {
       const now = rates.add(title, total);
       return h("div", { class: "tile" },
         h("div", { class: "label" }, title),
@@ -33,17 +33,18 @@ export function overview(root, context) {
         spark(rates.curve(title), { label: `${title} in the last minute` }),
         h("div", { class: "muted" }, since));
     }));
-    fill(problems, problemsOf(about));
-    fill(topics, h("h2", { id: "topics-title" }, h("a", { href: link("topics") }, "Topics"), " ",
+    update(problems, problemsOf(about));
+    update(topics, h("h2", { id: "topics-title" }, h("a", { href: link("topics") }, "Topics"), " ",
       h("span", { class: "muted" }, `${plural(about.topics, "topic")}, ${plural(about.partitions, "partition")}`)),
       table(topicColumns(context), state.topics.rows.slice(0, 10), { empty: noTopics(context) }),
       more(state.topics.total, 10, "topics"));
     if (state.groups) {
-      fill(groups, h("h2", { id: "groups-title" }, h("a", { href: link("groups") }, "Groups")),
+      update(groups, h("h2", { id: "groups-title" }, h("a", { href: link("groups") }, "Groups"), " ",
+        h("span", { class: "muted" }, plural(state.groups.total, "group"))),
         table(groupColumns(context), state.groups.rows.slice(0, 10), { empty: noGroups(context) }),
         more(state.groups.total, 10, "groups"));
     }
-    fill(clients, h("h2", { id: "clients-title" }, h("a", { href: link("clients") }, "Clients"), " ",
+    update(clients, h("h2", { id: "clients-title" }, h("a", { href: link("clients") }, "Clients"), " ",
       h("span", { class: "muted" }, plural(about.connections, "connection"))),
       about.clients.length
         ? h("p", { class: "badges" }, about.clients.map((client) => badge(client)))

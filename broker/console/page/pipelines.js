@@ -1,6 +1,6 @@
 // Pipelines that run somewhere and tell this console how they are doing.
 
-import { h, fill, badge, table, emptyState } from "./dom.js";
+import { h, update, badge, table, emptyState } from "./dom.js";
 import { count, link, span, time } from "./words.js";
 
 export function pipelines(root, context) {
@@ -10,18 +10,18 @@ export function pipelines(root, context) {
   context.watch({ pipelines: { view: "pipelines" } }, (news) => {
     if (news.pipelines) last = news.pipelines;
     if (!last || !context.about) return;
-    fill(body, last.rows.length ? last.rows.map((row) => pipeline(row, context.about.now_ms)) : emptyState(
-      "No pipelines", "A pipeline tells the console how it is doing if it knows its address:",
-      `BARNABAS_CONSOLE=${location.origin} barnabas pipeline run pipeline.yaml`));
+    update(body, last.rows.length ? last.rows.map((row) => pipeline(row, context.about.now_ms)) : emptyState(
+      "No pipelines", "A pipeline that runs on this machine tells the console how it is doing:",
+      location.origin === "http://127.0.0.1:9080" ? "barnabas pipeline run pipeline.yaml" : `BARNABAS_CONSOLE=${location.origin} barnabas pipeline run pipeline.yaml`));
   });
 }
 
 function pipeline(told, now) {
   const state = told.silent ? badge("not heard of", "bad")
     : badge(told.state, told.state === "failed" ? "bad" : told.state === "running" ? "good" : told.state === "ended" ? "" : "warn");
-  return h("article", { class: "story" },
+  return h("article", { class: "story", key: told.run },
     h("h3", {}, told.name, " ", state, " ",
-      h("span", { class: "muted" }, `${told.words ?? ""} heard of ${span(now - told.heard_at_ms)} ago`)),
+      h("span", { class: "muted" }, `${told.words ? `${told.words} · ` : ""}last heard of ${span(now - told.heard_at_ms)} ago`)),
     told.bad ? h("p", { class: "problems" }, `${count(told.bad)} records could not be read.`) : null,
     table([
       ["Query", (row) => row.name],
@@ -33,7 +33,7 @@ function pipeline(told, now) {
       ["Late", (row) => count(row.late ?? 0), "number"],
       ["Lag", (row) => count(row.lag), "number"],
       ["Progress", (row) => row.end ? h("progress", { max: row.end, value: row.read, "aria-label": `progress of ${row.name}` }) : "–"],
-    ], told.queries ?? []),
+    ], told.queries ?? [], { empty: h("p", { class: "muted" }, told.state === "starting" ? "Its queries have not begun yet." : "It has no queries.") }),
     told.plan ? h("details", {}, h("summary", {}, "Plan"), h("pre", {}, told.plan)) : null,
     told.began_ms ? h("p", { class: "muted" }, `since ${time(told.began_ms)}`) : null);
 }

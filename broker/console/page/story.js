@@ -1,32 +1,34 @@
 // A rebalance as a picture against time: a line for each member, from its request to the answer, and the phases behind them.
 
 import { h, svg } from "./dom.js";
-import { clockTime, time } from "./words.js";
+import { clockTime, milliseconds, plural, time } from "./words.js";
 
 const ROW = 26;
 const NAMES = 150;
 const WIDTH = 720;
+export const AXIS = 20; // the height of its figures
+const MOST = 20;
 
 export function rebalanceStory(told) {
-  return h("article", { class: "story" },
+  return h("article", { class: "story", key: `${told.title} ${told.began_ms}` },
     h("h3", {}, told.title, " ", h("span", { class: "muted", title: time(told.began_ms) }, clockTime(told.began_ms))),
     h("p", {}, told.words.join(" ")),
-    told.members.length ? picture(told) : null);
+    told.members.length ? [picture(told), legend(told)] : null);
 }
 
 function picture(told) {
-  const members = told.members.slice(0, 20);
+  const members = told.members.slice(0, MOST);
   const ends = [told.began_ms, told.joined_ms, told.ended_ms, ...told.notes.map((note) => note.at_ms)].filter((each) => each !== null);
   const first = Math.min(...ends);
   const last = Math.max(...ends, first + 1);
   const left = NAMES;
   const x = (at) => left + 10 + ((at - first) / (last - first)) * (WIDTH - left - 30);
-  const height = members.length * ROW + 40;
+  const bottom = members.length * ROW + 34;
   const joined = told.joined_ms ?? last;
   const ended = told.ended_ms ?? last;
   const parts = [
-    phase("joining", x(told.began_ms), x(joined), height, told.phases[0]),
-    told.joined_ms === null ? null : phase("assigning", x(joined), x(ended), height, told.phases[1]),
+    phase("joining", x(told.began_ms), x(joined), bottom, told.phases[0]),
+    told.joined_ms === null ? null : phase("assigning", x(joined), x(ended), bottom, told.phases[1]),
   ];
   members.forEach((member, index) => {
     const y = 30 + index * ROW + ROW / 2;
@@ -43,7 +45,29 @@ function picture(told) {
     }
   });
   return h("div", { class: "scroll plain" },
-    svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "timeline", role: "img", "aria-label": told.words.join(" ") }, parts));
+    svg("svg", { viewBox: `0 0 ${WIDTH} ${bottom + AXIS}`, class: "timeline", role: "img", "aria-label": told.words.join(" ") },
+      parts, axis(last - first, (after) => x(first + after), bottom)));
+}
+
+// How much time has passed since the beginning, at a few round numbers.
+export function axis(length, x, top) {
+  const step = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].flatMap((each) => [each, 2 * each, 5 * each]).find((each) => length / each <= 6) ?? length;
+  const ticks = [];
+  for (let after = 0; after <= length; after += step) ticks.push(after);
+  return svg("g", { class: "axis" }, ticks.map((after) => [
+    svg("line", { x1: x(after), x2: x(after), y1: top, y2: top + 4 }),
+    svg("text", { x: x(after), y: top + 16, "text-anchor": "middle" }, after ? milliseconds(after) : "0"),
+  ]));
+}
+
+// What the colours of the dots mean, as far as they are in the picture.
+function legend(told) {
+  const kinds = new Map();
+  for (const note of told.notes) kinds.set(note.kind, (kinds.get(note.kind) ?? new Set()).add(note.what));
+  return h("p", { class: "legend muted" },
+    [...kinds].map(([kind, what]) => h("span", {}, h("span", { class: `dot ${kind}` }), [...what].join(", "))),
+    h("span", {}, "A thick line waits for what comes next."),
+    told.members.length > MOST ? h("span", {}, `${plural(told.members.length - MOST, "member")} more ${told.members.length - MOST === 1 ? "is" : "are"} not drawn.`) : null);
 }
 
 function wait(from, to, y, kind) {
@@ -53,7 +77,7 @@ function wait(from, to, y, kind) {
 function phase(kind, from, to, height, text) {
   return svg("g", { class: `phase ${kind}` },
     svg("rect", { x: from, y: 0, width: Math.max(to - from, 2), height }),
-    to - from > 90 ? svg("text", { x: from + 6, y: 15 }, text) : null);
+    to - from > 6 * text.length ? svg("text", { x: from + 6, y: 15 }, text) : null);
 }
 
 function short(name) {

@@ -1,8 +1,8 @@
 // The list of topics, and one topic: its partitions, its settings and where they come from, its files.
 
-import { h, fill, table, pager, badge, copyButton, emptyState } from "./dom.js";
+import { h, fill, update, table, pager, badge, copyButton, emptyState } from "./dom.js";
 import { post } from "./live.js";
-import { count, rate, bytes, link, plural } from "./words.js";
+import { count, rate, bytes, link, plural, settingInWords } from "./words.js";
 
 export function topicColumns(context) {
   const { rates } = context;
@@ -51,7 +51,7 @@ export function topics(root, context) {
       if (!last) return;
       if (context.about?.writes && !create.firstChild) create.append(creation());
       const nothing = search.value ? h("p", { class: "muted" }, "No topic has this in its name.") : noTopics(context);
-      fill(list, table(topicColumns(context), last.rows, { empty: nothing }), pager(last, (to) => { page = to; ask(); }));
+      update(list, table(topicColumns(context), last.rows, { empty: nothing }), pager(last, (to) => { page = to; ask(); }));
     });
   }
 
@@ -110,7 +110,7 @@ export function topic(root, context) {
     }
     const perSecondIn = context.rates.add(`in ${name}`, last.traffic.messages_in);
     const changed = last.configs.filter((entry) => entry.source !== "DEFAULT_CONFIG");
-    fill(body,
+    update(body,
       h("p", { class: "facts" },
         last.elsewhere ? `Of ${plural(last.partitions - last.elsewhere, "partition")} with a copy here: ` : "",
         `${plural(last.messages, "message")}, ${bytes(last.size)}, ${rate(perSecondIn)} in per second. `,
@@ -123,7 +123,7 @@ export function topic(root, context) {
       pager(last, (to) => { page = to; ask(); }),
       last.segments ? segmentList(last.segments) : null,
       h("h2", {}, "Settings"),
-      table(settingColumns(), everything ? last.configs : changed, {
+      table(settingColumns(everything ? last.configs : changed), everything ? last.configs : changed, {
         empty: h("p", { class: "muted" }, "Everything has its default."),
       }),
       h("p", {}, h("button", { type: "button", key: "all", onclick: () => { everything = !everything; draw(); } },
@@ -184,19 +184,23 @@ export function topic(root, context) {
 
   function partitionColumns() {
     return [
-      ["Partition", (row) => row.elsewhere ? count(row.partition)
-        : h("button", { type: "button", class: "link", key: `p${row.partition}`, "data-row": "", title: "Show its files",
-          onclick: () => { segments = segments === row.partition ? null : row.partition; ask(); } }, count(row.partition)), "number"],
-      ["Leader", (row) => row.leader < 0 ? badge("none", "bad") : count(row.leader), "number"],
+      ["Partition", (row) => count(row.partition), "number"],
+      ["Leader", (row) => row.leader < 0 ? badge("none", "bad") : count(row.leader), "number",
+        "The broker that producers write to, and that consumers read from."],
       ["In sync", (row) => [row.isr.join(", "), row.isr.length < row.replicas.length ? [" ", badge(`of ${row.replicas.length}`, "bad")] : null,
-        row.elsewhere ? [" ", h("span", { class: "muted" }, "no copy here")] : null]],
-      ["First offset", (row) => count(row.log_start_offset), "number"],
-      ["High watermark", (row) => count(row.high_watermark), "number"],
-      ["Stable", (row) => row.last_stable_offset < row.high_watermark
-        ? badge(count(row.last_stable_offset), "warn") : count(row.last_stable_offset), "number"],
+        row.elsewhere ? [" ", h("span", { class: "muted" }, "no copy here")] : null], "",
+        "The brokers whose copy is complete (the ISR). With acks=all a producer waits until all of them have its message."],
+      ["First offset", (row) => count(row.log_start_offset), "number", "Older messages have been deleted."],
+      ["High watermark", (row) => count(row.high_watermark), "number", "Consumers get the messages below this offset: all in-sync copies have them."],
+      ["Last stable", (row) => row.last_stable_offset < row.high_watermark
+        ? badge(count(row.last_stable_offset), "warn") : count(row.last_stable_offset), "number",
+        "No transaction is open below this offset. Consumers with isolation.level=read_committed get no further."],
       ["Size", (row) => bytes(row.size), "number"],
-      ["Segments", (row) => count(row.segments), "number"],
-      ["Waiting", (row) => count(row.waiting_fetches), "number"],
+      ["Segments", (row) => row.elsewhere ? "–" : h("button", { type: "button", class: "link", key: `p${row.partition}`, "data-row": "",
+        "aria-label": `Files of partition ${row.partition}`, "aria-expanded": String(segments === row.partition),
+        onclick: () => { segments = segments === row.partition ? null : row.partition; ask(); } }, count(row.segments)), "number",
+      "The files that the messages are in. A click shows them."],
+      ["Waiting", (row) => count(row.waiting_fetches), "number", "Fetch requests of consumers that have read everything, and wait for the next message."],
     ];
   }
 
@@ -222,13 +226,16 @@ export function topic(root, context) {
   ask();
 }
 
-function settingColumns() {
-  return [
+function settingColumns(rows) {
+  const columns = [
     ["Setting", (row) => h("code", {}, row.name)],
-    ["Value", (row) => h("code", {}, row.value ?? "(hidden)")],
+    ["Value", (row) => [h("code", {}, row.value ?? "(hidden)"), " ", h("span", { class: "muted" }, settingInWords(row.name, row.value))]],
     ["From", (row) => SOURCES[row.source] ?? row.source],
-    ["Instead of", (row) => h("span", { class: "muted" }, row.overrides.filter((value) => value !== null).join(", "))],
   ];
+  if (rows.some((row) => row.overrides.length)) {
+    columns.push(["Instead of", (row) => h("span", { class: "muted" }, row.overrides.filter((value) => value !== null).join(", "))]);
+  }
+  return columns;
 }
 
 const SOURCES = {

@@ -33,20 +33,47 @@ export function time(ms) {
     `${text(date.getHours())}:${text(date.getMinutes())}:${text(date.getSeconds())}.${text(date.getMilliseconds(), 3)}`;
 }
 
+// A time as a field for times takes it.
+export function forInput(ms) {
+  return time(ms).slice(0, 19).replace(" ", "T");
+}
+
 export function clockTime(ms) {
   return time(ms).slice(11);
 }
 
 export function span(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-  return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
+  const [size, unit, part] = [[86400, "d", "h"], [3600, "h", "min"], [60, "min", "s"]].find(([each]) => seconds >= each) ?? [1, "s"];
+  const rest = Math.floor((seconds % size) / { h: 3600, min: 60, s: 1 }[part]);
+  return `${count(Math.floor(seconds / size))} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
+}
+
+// What a setting's value means, where that is not obvious: 604800000 ms are 7 d.
+export function settingInWords(name, value) {
+  if (!/^-?\d+$/.test(value ?? "")) return "";
+  if (value === "9223372036854775807" || (value === "-1" && name.includes("retention"))) return "no limit";
+  const number = Number(value);
+  if (name.endsWith(".ms") && number >= 1000) return span(number);
+  return name.endsWith(".bytes") && number >= 1024 ? bytes(number) : "";
+}
+
+export function milliseconds(ms) {
+  return ms < 1000 ? `${ms} ms` : ms < 60000 ? `${ms / 1000} s` : span(ms);
 }
 
 export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+// Numbers as people write them: "0-2, 5".
+export function ranges(numbers) {
+  const runs = [];
+  for (const number of [...numbers].sort((one, other) => one - other)) {
+    if (runs.length && number === runs.at(-1).at(-1) + 1) runs.at(-1)[1] = number;
+    else runs.push([number]);
+  }
+  return runs.map((run) => run.join("-")).join(", ");
 }
 
 // The address of a view; whatever a name contains, it stays one part.

@@ -19,13 +19,18 @@ async def values(console, **query):
     return [record["value"]["text"] for record in found["records"]], found["cursor"]
 
 
-async def commit(console, group="castle", offset=1, topic="t"):
-    """A group that has committed an offset, and has no members."""
+async def commit(console, group="castle", offset=1, topic="t", partitions=1):
+    """A group that has committed an offset of each partition, and has no members."""
     groups = console.broker.groups
     await groups.ensure_topic()
     done = asyncio.get_running_loop().create_future()
     committed = CommittedOffset(offset, -1, "", 0, -1, console.broker.cluster.topic(topic).topic_id)
-    groups.commit(group, Committer("", None, -1), [(TopicPartition(topic, 0), committed)], done.set_result)
+    groups.commit(
+        group,
+        Committer("", None, -1),
+        [(TopicPartition(topic, index), committed) for index in range(partitions)],
+        done.set_result,
+    )
     assert not await done
 
 
@@ -72,6 +77,16 @@ async def test_a_group_with_its_lag(console):
     assert told["offsets"][0]["lag"] == 2
     assert told["ends"] == {"t/0": [0, 3]}
     assert (await console.get("/api/group", name="no"))[0] == 404
+
+
+async def test_of_a_group_with_many_partitions_a_page_is_told_and_the_lag_of_all(console):
+    await console.topic("t", 120, [b"a", b"b"])
+    console.write("t", b"c", index=119)
+    await commit(console, offset=0, partitions=120)
+    _, told = await console.get("/api/group", name="castle", page="2")
+    assert [row["partition"] for row in told["offsets"]] == list(range(100, 120))
+    assert (told["page"], told["pages"], told["partitions"], told["lag"]) == (2, 3, 120, 3)
+    assert told["ends"].keys() == {f"t/{index}" for index in range(100, 120)}
 
 
 async def test_views_are_watched_in_one_stream_and_only_news_is_sent(console):

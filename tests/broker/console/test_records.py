@@ -48,6 +48,14 @@ def test_what_is_searched_for_may_be_in_the_key_the_value_or_a_header():
     assert looked_at == 5
 
 
+def test_a_search_finds_letters_that_are_not_ascii():
+    data = batch(
+        NewRecord(0, "Ünal".encode(), b"x"), NewRecord(0, b"x", b"y", (("Über", None),)), NewRecord(0, b"U", b"z")
+    )
+    found, _, _ = decoded(data, 0, 0, 99, Query("Ü"))
+    assert [record["offset"] for record in found] == [0, 1]
+
+
 def test_the_end_of_a_transaction_is_shown_as_such():
     data = bytes(
         build_end_transaction_marker(

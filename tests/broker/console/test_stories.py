@@ -30,9 +30,18 @@ def test_the_first_member():
     assert words == [
         "It began because a member joined: billing-1.",
         "After 3.0 s its member had joined.",
-        "billing-1 shared out the partitions by range within 5 ms.",
-        "Moved: orders-0 to billing-1, orders-1 to billing-1.",
+        "5 ms later billing-1, the leader, had assigned the partitions with range.",
+        "Moved to billing-1: orders 0-1.",
     ]
+
+
+def test_what_moved_is_told_by_members_and_in_ranges():
+    story = first_generation()
+    story.begin(9000, f"a member joined: {B}")
+    story.all_joined(9250, 2, A, "range", [having(A), having(B)])
+    story.assigned(9260, [having(A, 0, 5), having(B, 1, 2, 3, 7)])
+    moved = told(story.rebalances[-1])["words"][-1]
+    assert moved == "Moved from billing-1 to billing-2: orders 1; to billing-2: orders 2-3, 7; to billing-1: orders 5."
 
 
 def test_a_second_member_takes_something_over():
@@ -44,8 +53,8 @@ def test_a_second_member_takes_something_over():
     story.assigned(9260, [having(A, 0), having(B, 1)])
     found = told(story.rebalances[-1])
     assert found["words"][0] == "It began because a member joined: billing-2."
-    assert found["words"][1] == "After 250 ms all 2 members had joined; billing-1 came last."
-    assert found["words"][-1] == "Moved: orders-1 from billing-1 to billing-2."
+    assert found["words"][1] == "After 250 ms both members had joined; billing-1 came last."
+    assert found["words"][-1] == "Moved from billing-1 to billing-2: orders 1."
     assert found["moves"] == [{"topic": "orders", "partition": 1, "from": A, "to": B}]
     assert [each["name"] for each in found["members"]] == ["billing-1", "billing-2"]
 

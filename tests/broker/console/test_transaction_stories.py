@@ -21,7 +21,7 @@ def test_an_open_one():
     shard = shard_with((500, State.EMPTY, ()), (1000, State.ONGOING, [T0]), (1200, State.ONGOING, [T0, T1]))
     (story,) = transactions_of(shard, ID, 11_000)
     assert story["words"] == [
-        "It is a transaction of producer 7 in epoch 3, with records in 2 partitions.",
+        "A transaction of producer 7 in epoch 3, with records in 2 partitions.",
         "It has been open for 10.0 s.",
         "If nothing ends it, the broker aborts it in 50.0 s.",
     ]
@@ -39,9 +39,9 @@ def test_a_committed_one_with_offsets_and_the_next():
     newest, first = transactions_of(shard, ID, 5000)
     assert newest["began_ms"] == 4000
     assert first["words"] == [
-        "It is a transaction of producer 7 in epoch 3, with records in 1 partition and offsets of groups.",
-        "After 2.0 s came the decision: commit.",
-        "The markers were written within 4 ms: since then readers of committed records are past it.",
+        "A transaction of producer 7 in epoch 3, with records in 1 partition and offsets of groups.",
+        "After 2.0 s the commit was decided.",
+        "The markers were written within 4 ms. Since then it does not hold up readers of committed records.",
     ]
 
 

@@ -77,7 +77,8 @@ def test_faults_the_clock_and_snapshots_at_a_click(page, broker, orders):
     page.browser.type("input[aria-label='Name of a snapshot']", "before")
     page.browser.click("button", "Take a snapshot")
     page.browser.until("The snapshot is taken.", "Put before back")
-    page.browser.click("button", "Reset the broker")
+    page.browser.click("summary", "Reset the broker")
+    page.browser.click("button", "Delete everything")
     page.browser.until("Nothing is left")
     assert "orders" not in broker.state["topics"]
     page.browser.click("button", "Put before back")

@@ -52,7 +52,7 @@ def test_a_topic_with_settings_and_where_they_come_from(page):
     page.go("topics")
     page.browser.click("a", "orders")
     page.browser.until("High watermark", "retention.ms", "604800000", "this topic", "Read by castle")
-    page.browser.click("button.link", "0")
+    page.browser.click("button[aria-label='Files of partition 0']")
     page.browser.until("Files of partition 0", "00000000000000000000.log")
 
 
@@ -92,6 +92,13 @@ def test_a_group_whose_name_is_hostile_is_text_too(page, broker):
         assert page.browser.run("return document.querySelectorAll('main img, main script').length") == 0
 
 
+def _announce(broker, told):
+    """As a pipeline does."""
+    headers = {"Content-Type": "application/json"}
+    post = Request(f"{broker.console_url}api/pipelines", data=json.dumps(told).encode(), headers=headers, method="POST")
+    urlopen(post).close()
+
+
 def test_what_producers_and_pipelines_are_called_is_text_too(page, broker):
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": _HOSTILE})
     producer.init_transactions(30)
@@ -100,13 +107,7 @@ def test_what_producers_and_pipelines_are_called_is_text_too(page, broker):
     producer.flush(30)
     query = {"name": _HOSTILE, "sources": [{"topic": _HOSTILE}], "sinks": [{"path": _HOSTILE}], "read": 1}
     told = {"name": _HOSTILE, "run": "1", "state": "failed", "words": _HOSTILE, "plan": _HOSTILE, "queries": [query]}
-    post = Request(
-        f"{broker.console_url}api/pipelines",
-        data=json.dumps(told).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    urlopen(post).close()
+    _announce(broker, told)
     for path in ("transactions", f"transactions/{quote(_HOSTILE, safe='')}", "pipelines"):
         page.go(path)
         page.browser.until("<script>document.title=2</script>")
@@ -125,7 +126,102 @@ def test_new_messages_appear_by_themselves(page, broker):
         while "hot off the press" not in page.browser.text:  # until the stream is there
             number += 1
             producer.send("orders", f"hot off the press {number}".encode()).get()
-    page.browser.until("since you look")
+    page.browser.until("since you opened it")
+
+
+def test_a_message_that_is_being_read_stays_where_it_is(page, broker):
+    """Whatever comes meanwhile waits until it is closed."""
+    broker.create_topic("z-busy")
+    page.go("topics/z-busy/messages")
+    page.browser.until("No messages yet")
+    page.browser.choose("select[aria-label='Which messages']", "live")
+    page.browser.until("Waiting for messages")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        while "early bird" not in page.browser.text:
+            producer.send("z-busy", b"early bird").get()
+        page.browser.click("details.message > summary")
+        page.browser.until("CRC-32C")
+        producer.send("z-busy", b"latecomer").get()
+        page.browser.until("New ones wait while a message is unfolded")
+        assert "latecomer" not in page.browser.text
+        assert page.browser.run("return document.querySelectorAll('details.message[open]').length") == 1
+        page.browser.click("details.message[open] > summary")
+        page.browser.until("latecomer")
+    assert "CRC-32C" not in page.browser.text
+
+
+def test_an_entry_of_the_journal_that_is_being_read_stays_where_it_is(page, broker):
+    page.go("journal")
+    page.browser.click("button", "Turn it on")
+    page.browser.until("Turn it off")
+    KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="early").close()
+    page.browser.until("early")
+    page.browser.click("details.entry > summary")
+    KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="latecomer").close()
+    page.browser.until("new ones wait while one is unfolded")
+    assert "latecomer" not in page.browser.text
+    page.browser.click("details.entry[open] > summary")
+    page.browser.until("latecomer")
+    page.browser.click("button", "Turn it off")
+    page.browser.until("Turn it on")
+
+
+def test_the_page_updates_around_what_somebody_does(page, broker):
+    """What is unfolded, selected, focused or scrolled stays so, while the figures change."""
+    page.browser.resize(500, 900)
+    page.go("groups/castle")
+    page.browser.until("Committed")
+    page.browser.click("details.meanings > summary")
+    page.browser.run(
+        "document.querySelector('[data-row]').focus(); document.querySelector('.scroll').scrollLeft = 9;"
+        "getSelection().selectAllChildren(document.querySelector('h2'))"
+    )
+    before = page.browser.run("return document.querySelector('.figure').textContent")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send("orders", b"one more", partition=0).get()
+    figure = "return document.querySelector('.figure').textContent"
+    page.browser._until(lambda: page.browser.run(figure) != before, lambda: page.browser.text)
+    assert page.browser.run(
+        "return [document.querySelector('details.meanings').open, document.querySelector('.scroll').scrollLeft,"
+        "document.activeElement.textContent, getSelection().toString()]"
+    ) == [True, 9, "orders", "Offsets"]
+
+
+def test_what_one_does_reaches_what_is_shown_now(page, broker):
+    """An element stays when it is updated, and does what the new one would have done."""
+    for number in range(60):
+        broker.create_topic(f"z-many-{number:02}")
+    page.go("topics")
+    for expected in ("page 2 of 2", "page 1 of 2", "page 2 of 2"):
+        page.browser.click("button", "Next" if "2 of" in expected else "Previous")
+        page.browser.until(expected)
+
+
+def test_numbers_are_shown_as_they_are_written(page, broker):
+    """A browser would make 9007199254740992 of it."""
+    broker.create_topic("z-numbers")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send("z-numbers", b'{"id": 9007199254740993, "price": 1.50, "at": [1e3]}').get()
+    page.go("topics/z-numbers/messages")
+    page.browser.click("details.message > summary")
+    page.browser.until('"id": 9007199254740993', '"price": 1.50', "1e3")
+
+
+def test_a_download_has_all_of_a_long_message(page, broker):
+    broker.create_topic("z-long")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send("z-long", b"x" * 100_000, key=b"k").get()
+    page.go("topics/z-long/messages")
+    page.browser.until("xxxx")
+    page.browser.run(
+        "URL.createObjectURL = (file) => { file.text().then((it) => { window.downloaded = it; }); return 'blob:x'; };"
+        "HTMLAnchorElement.prototype.click = () => {};"
+    )
+    page.browser.click("button", "Download")
+    page.browser.until("1 message in z-long.jsonl.")
+    page.browser._until(lambda: page.browser.run("return window.downloaded"), lambda: "nothing was downloaded")
+    (line,) = page.browser.run("return window.downloaded").splitlines()
+    assert json.loads(line)["value"] == "x" * 100_000
 
 
 def test_offsets_are_moved_after_a_look_at_the_plan(page, broker):
@@ -208,11 +304,15 @@ _ALL_VIEWS = ("", "topics", "topics/orders", "topics/orders/messages", "groups/c
 _ALL_VIEWS += ("pipelines", "journal", "control", "brokers")
 
 
-def test_nothing_sticks_out_on_a_telephone(page):
+def test_nothing_sticks_out_on_a_telephone(page, broker):
     page.browser.resize(500, 900)
+    _announce(broker, {"name": "wide", "run": "wide", "state": "running", "plan": "Project [" + "column, " * 500 + "]"})
     for path in _ALL_VIEWS:
         page.go(path)
         page.browser.until("Barnabas", "broker, up")
+        if path == "pipelines":
+            page.browser.click("article[data-key=wide] summary", "Plan")
+            page.browser.until("Project [column")
         wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert page.browser.run(wide) == 0, path
 
@@ -312,15 +412,15 @@ def test_a_rebalance_is_told_in_words_and_as_a_picture(page, broker, make, tmp_p
         page.browser.until(
             "Its last rebalances",
             "It began because a member joined: second",
-            "all 2 members had joined",
-            "from first to second.",
+            "both members had joined",
+            "from first to second: told 1",
             "It began because a member joined: first",
         )
         assert page.browser.run("return document.querySelectorAll('.timeline circle.join').length") >= 3
         members.pop().close()
         while not is_stable_with(1):
             _poll(members[0])
-        page.browser.until("It began because members left: second", "from second to first.")
+        page.browser.until("It began because members left: second", "from second to first: told 1")
         page.browser.picture(Path(os.environ.get("BARNABAS_PICTURES", tmp_path)) / f"{group}.png")
     finally:
         for each in members:

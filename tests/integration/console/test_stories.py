@@ -47,7 +47,7 @@ def test_a_transaction_that_readers_wait_for(page, broker, pictures):
     reader.assign([TopicPartition("orders", 0, 0)])
     try:
         page.go("transactions")
-        page.browser.until("shop-1", "Ongoing")
+        page.browser.until("shop-1", "open", "orders-0")
         page.browser.click("a", "shop-1")
         page.browser.until("records in 1 partition", "It has been open for", "begins with orders-0", "this transaction")
         while "patient" not in page.browser.text:
@@ -55,9 +55,9 @@ def test_a_transaction_that_readers_wait_for(page, broker, pictures):
         page.browser.picture(pictures / "transaction.png")
         offsets = [TopicPartition("orders", 1, 7)]
         producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), 30)
-        page.browser.until("Offsets that it commits", "readers", "orders/1")
+        page.browser.until("Offsets that it commits", "readers", "orders-1")
         producer.commit_transaction(30)
-        page.browser.until("came the decision: commit", "all markers are written", "offsets of groups")
+        page.browser.until("the commit was decided", "all markers are written", "offsets of groups")
         while (message := reader.poll(1.0)) is None:
             pass
         assert message.value() == b"one"
@@ -75,7 +75,7 @@ def test_a_transaction_that_times_out(page, broker):
     page.go("transactions/slow-1")
     page.browser.until("It has been open for")
     broker.clock.advance(30)
-    page.browser.until("came the decision: abort", "it was open for more than 10 s: it is aborted")
+    page.browser.until("the abort was decided", "it was open for more than 10 s: it is aborted")
 
 
 def test_a_batch_that_comes_twice(page, broker):
@@ -103,7 +103,7 @@ def test_a_producer_that_another_has_replaced(page, broker):
     heir.produce("orders", b"in time", partition=0)
     heir.commit_transaction(30)
     page.go("transactions/twice")
-    page.browser.until("was not let in: PRODUCER_FENCED", "came the decision: commit")
+    page.browser.until("was not let in: PRODUCER_FENCED", "the commit was decided")
 
 
 def test_rebalances_of_a_group_that_the_broker_assigns(page, broker, pictures):
@@ -136,9 +136,9 @@ def test_rebalances_of_a_group_that_the_broker_assigns(page, broker, pictures):
         page.browser.until(
             "It began because a member joined: first",
             "It began because a member joined: second",
-            "the broker shared out the partitions by uniform",
-            "first had to let go of partitions first, and did after",
-            "everybody had its part",
+            "broker assigned the partitions with uniform",
+            "that it must let go of partitions; it did within",
+            "every member had its partitions",
             "from first to second",
         )
         page.browser.picture(pictures / "consumer-group.png")
