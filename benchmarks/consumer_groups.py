@@ -2,6 +2,11 @@
 
 Members are bare: one connection each, with no client library. As clients do, a member sends its next heartbeat at once
 when what it owns has changed, and otherwise after the interval that the broker told it.
+
+Most of the time until a group is settled is waiting then, for the assignment interval and for heartbeats, and equally
+long on both brokers. So the same is also measured without it: members send their heartbeats together, round by round,
+until all is settled, and the time between a join and the next assignment does not count. What is left is the time that
+the broker takes.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from barnabas.client.requests import groups
+from barnabas.client.requests import admin, groups
+from barnabas.client.wire import Wire
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from benchmarks.groups import Member as Connection
@@ -32,6 +38,8 @@ BEATING_SECONDS: Final = 20.0
 TOPIC: Final = "t"
 # Short intervals for rebalances. Heartbeats are measured at Kafka's default of 5 s.
 INTERVAL_MS: Final = 200
+# Without waiting, all members are to join within one interval between assignments, also on a busy machine.
+ASSIGNMENT_SECONDS: Final = 4.0
 SETTINGS: Final = {
     "node.id": "1",
     "group.consumer.min.heartbeat.interval.ms": str(INTERVAL_MS),
@@ -55,16 +63,19 @@ class Group:
         self._epochs[epoch] += 1
         self._owned += owned - owned_before
         self._owners += bool(owned) - bool(owned_before)
-        if self._is_settled and self._settled is not None and not self._settled.done():
+        if self.is_settled and self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
 
     @property
-    def _is_settled(self) -> bool:
+    def is_settled(self) -> bool:
         is_spread = self._owned == PARTITIONS and self._owners == min(self._size, PARTITIONS)
         return is_spread and any(count == self._size for epoch, count in self._epochs.items() if epoch > 0)
 
-    async def settled_with(self, members: int) -> None:
+    def grow_to(self, members: int) -> None:
         self._size = members
+
+    async def settled_with(self, members: int) -> None:
+        self.grow_to(members)
         self._settled = asyncio.get_running_loop().create_future()
         await asyncio.wait_for(self._settled, 300)
 
@@ -76,6 +87,7 @@ class Member:
         self._id = f"{group.name}-{number}"
         self._epoch = 0
         self._owned: dict[bytes, list[int]] = {}
+        self._is_new = False
         self.is_resting = False
 
     async def heartbeat(self, **fields: Any) -> tuple[bool, float]:
@@ -99,6 +111,11 @@ class Member:
             if not is_new:
                 await asyncio.sleep(interval)
             is_new, interval = await self.heartbeat(**({"owned": self._owned} if is_new else {}))
+
+    async def step(self) -> None:
+        """The next heartbeat, without waiting for its time."""
+        fields: dict[str, Any] = {"owned": self._owned} if self._is_new else {}
+        self._is_new, _ = await self.heartbeat(**({"topics": [TOPIC]} if self._epoch == 0 else fields))
 
     async def beat(self, times: int, interval: float, first: float) -> None:
         await asyncio.sleep(first)
@@ -124,14 +141,32 @@ class Crowd:
 
     async def join(self, count: int) -> float:
         """Seconds until all is settled again."""
-        connections = [await Connection.connect(self._port, self.group.name) for _ in range(count)]
-        self._connections += connections
-        new = [Member(each, self.group, len(self.members) + number) for number, each in enumerate(connections)]
-        self.members += new
+        new = await self._connected(count)
         begin = time.perf_counter()
         self._lives += [asyncio.create_task(member.live()) for member in new]
         await self.group.settled_with(len(self.members))
         return time.perf_counter() - begin
+
+    async def join_without_waiting(self, count: int) -> float:
+        """The seconds of that in which the broker has something to do."""
+        new = await self._connected(count)
+        self.group.grow_to(len(self.members))
+        begin = time.perf_counter()
+        await asyncio.gather(*(member.step() for member in new))
+        seconds = time.perf_counter() - begin
+        if len(new) > 1:  # otherwise the group has been assigned with the join
+            await asyncio.sleep(ASSIGNMENT_SECONDS - seconds)
+        begin = time.perf_counter()
+        while not self.group.is_settled:
+            await asyncio.gather(*(member.step() for member in self.members))
+        return seconds + time.perf_counter() - begin
+
+    async def _connected(self, count: int) -> list[Member]:
+        connections = [await Connection.connect(self._port, self.group.name) for _ in range(count)]
+        self._connections += connections
+        new = [Member(each, self.group, len(self.members) + number) for number, each in enumerate(connections)]
+        self.members += new
+        return new
 
     async def rest(self) -> None:
         """Nobody sends heartbeats any more."""
@@ -166,6 +201,37 @@ async def one_joins(port: int, pid: int, name: str) -> tuple[float, float]:
     return seconds, used
 
 
+async def many_join_without_waiting(port: int, pid: int, name: str) -> tuple[float, float]:
+    crowd = Crowd(port, name)
+    assign_rarely(port, name)
+    used = processor_seconds(pid)
+    seconds = await crowd.join_without_waiting(MEMBERS)
+    used = processor_seconds(pid) - used
+    await crowd.disperse()
+    return seconds, used
+
+
+async def one_joins_without_waiting(port: int, pid: int, name: str) -> tuple[float, float]:
+    crowd = Crowd(port, name)
+    assign_rarely(port, name)
+    await crowd.join_without_waiting(ESTABLISHED)
+    await asyncio.sleep(ASSIGNMENT_SECONDS)
+    used = processor_seconds(pid)
+    seconds = await crowd.join_without_waiting(1)
+    used = processor_seconds(pid) - used
+    await crowd.disperse()
+    return seconds, used
+
+
+def assign_rarely(port: int, group: str) -> None:
+    setting = (admin.SET, "consumer.assignment.interval.ms", str(int(1000 * ASSIGNMENT_SECONDS)))
+    with Wire("127.0.0.1", port) as wire:
+        message = admin.incremental_alter_configs((admin.GROUP, group, [setting]))
+        (answer,) = wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, message, 1).responses
+        if answer.error_code:
+            raise RuntimeError(f"{group}: {answer.error_message}")
+
+
 async def many_beat(port: int, pid: int, name: str) -> tuple[float, float]:
     """Two thousand members send a heartbeat every 5 s: how much of a core the broker needs for that."""
     crowd = Crowd(port, name)
@@ -190,7 +256,9 @@ async def compared(brokers: dict[str, tuple[int, int]], rounds: int) -> None:
     """The brokers take turns, so that other load on the machine affects both; the first round warms up."""
     works: list[tuple[str, Work, str]] = [
         (f"{MEMBERS:,} members join one group", many_join, "s of processor time"),
+        (f"{MEMBERS:,} members join one group, without waiting", many_join_without_waiting, "s of processor time"),
         (f"one member joins {ESTABLISHED} others", one_joins, "s of processor time"),
+        (f"one member joins {ESTABLISHED} others, without waiting", one_joins_without_waiting, "s of processor time"),
         (f"{BEATING:,} members with a heartbeat every 5 s", many_beat, "of a core"),
     ]
     for title, work, unit in works:
@@ -206,7 +274,7 @@ async def compared(brokers: dict[str, tuple[int, int]], rounds: int) -> None:
             for name, each in found.items()
         }
         for name, (seconds, used) in medians.items():
-            print(f"  {name:<12}  {seconds:6.2f} s  {used:6.3f} {unit}")
+            print(f"  {name:<12}  {seconds:6.3f} s  {used:6.3f} {unit}")
         (their_seconds, theirs), (our_seconds, ours) = medians.values()
         print(f"  ratio         {our_seconds / their_seconds:6.2f}    {ours / theirs:6.2f}")
 

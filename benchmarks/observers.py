@@ -1,4 +1,5 @@
-"""What request observers cost: nothing when there are none, and some time with the journal or strict mode.
+"""What request observers cost: nothing when there are none, and some time with the journal or strict mode. A console
+that nobody looks at counts requests and times some of them.
 
 The same small Produces go in turn to brokers that differ only in this, so that other load on the machine affects all of
 them. Besides the rates there is the broker's own CPU time per request, which depends least on other load.
@@ -29,6 +30,7 @@ CONNECTIONS, IN_FLIGHT = 16, 5
 CONTESTANTS = {
     "nothing": [],
     "nothing, once more": [],
+    "console, nobody looks": ["--console", "127.0.0.1:0"],
     "journal": ["--journal"],
     "strict": ["--strict"],
 }
@@ -56,7 +58,7 @@ def compare(brokers: dict[str, BrokerProcess], quick: bool) -> None:
     for name, taken_by_round in figures.items():
         rate, busy, latency, lone = _medians(taken_by_round)
         print(
-            f"  {name:20} {rate:8,.0f} /s ({rate / first.rate:.2f}), {busy:5.1f} us of processor each "
+            f"  {name:22} {rate:8,.0f} /s ({rate / first.rate:.2f}), {busy:5.1f} us of processor each "
             f"({busy / first.busy:.3f}); alone: p50 {latency:6.1f} us ({latency / first.latency:.2f}), "
             f"{lone:5.1f} us of processor ({lone / first.lone:.3f})"
         )

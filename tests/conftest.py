@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.support import apache_kafka, franz_go, parallel, preparation
@@ -21,6 +22,14 @@ settings.load_profile("full")
 # Thousands of tests stay in memory for the whole run. While they are collected there is no garbage, and afterwards the
 # garbage collector need not visit them again (`pytest_collection_finish`).
 gc.disable()
+
+# What brokers log is read only where a test fails. Rich's pictures of tracebacks take more time than anything else.
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 # A suite that is started in the background ignores SIGINT, and so would every process that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,6 +58,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Skip tests marked `java` or `go` where that is missing. In CI (CI=true) they run, and fail with the reason."""
     gc.freeze()
+    gc.set_threshold(10_000)
     gc.enable()
     if session.config.option.collectonly:
         return
@@ -88,8 +98,8 @@ def _no_client_is_left_behind() -> Iterator[None]:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    return parallel.workers()
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return parallel.workers(quick="not slow" in config.option.markexpr)
 
 
 @pytest.hookimpl(optionalhook=True)

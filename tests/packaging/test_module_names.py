@@ -1,6 +1,6 @@
 """Four packages of `barnabas` are at the top of the repository and can be reached by two paths; each has one name."""
 
-import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +39,23 @@ def test_no_module_has_two_names_when_everything_is_imported_and_a_broker_has_ru
     assert done.stdout.splitlines()[-1] == "{} set()"
 
 
-def test_a_module_with_two_names_is_found() -> None:
+def test_a_file_that_is_loaded_twice_is_found() -> None:
     """A fixture in tests/conftest.py checks this at the end of the whole suite."""
     assert loaded_twice() == {}
-    name = "a_second_name_of_this_module"
-    sys.modules[name] = importlib.import_module(__name__)
+    name = "a_second_name_of_this_file"
+    spec = importlib.util.spec_from_file_location(name, __file__)
+    assert spec is not None
+    sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         assert loaded_twice() == {str(Path(__file__).resolve()): [__name__, name]}
+    finally:
+        del sys.modules[name]
+
+
+def test_another_name_of_the_same_module_is_none_of_these() -> None:
+    name = "an_alias"
+    sys.modules[name] = sys.modules[__name__]
+    try:
+        assert loaded_twice() == {}
     finally:
         del sys.modules[name]

@@ -58,6 +58,8 @@ class BrokerProcess:
             text=True,
         )
         line = self.process.stdout.readline()
+        while line.startswith(("barnabas console on ", "barnabas control on ")):  # what else it serves comes first
+            line = self.process.stdout.readline()
         self.seconds_to_ready = time.monotonic() - begun
         if not line.startswith("barnabas ready on "):
             self.process.wait()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -156,6 +156,32 @@ class History:
             if known is not None and each.at < known.at and (answer is None or answer.at > known.at):
                 late.add(each.value)
         return late
+
+    def swallowed(self, everything: Logs) -> dict[str, str]:
+        """What librdkafka lost and took for written, and the records in whose place.
+
+        When it aborts a transaction, it drops messages that wait for another attempt, and gives their sequence numbers
+        to the next messages (librdkafka 2.16). If the first attempt was written before the leader died, a broker has to
+        take the next message for the same one and answers with its offset, Apache Kafka as well.
+        """
+        found = {}
+        for value, answer in self.acknowledged.items():
+            sent = self.sends[value]
+            there = everything.get(sent.partition, {}).get(answer.offset)
+            before = self.sends.get(there) if there is not None and there != value else None
+            if before is not None and before.who == sent.who and before.at < sent.at and self._was_dropped(before):
+                found[value] = before.value
+        return found
+
+    def _was_dropped(self, sent: Event) -> bool:
+        is_aborted = bool(sent.transaction) and not self.transactions[sent.transaction].may_be_committed
+        return is_aborted and sent.value not in self.acknowledged
+
+    def without(self, values: Collection[str]) -> History:
+        """As if these had never been sent."""
+        return History(
+            event for event in self.events if event.what not in (What.SEND, What.SENT) or event.value not in values
+        )
 
     def described(self, value: str) -> str:
         """A value with what is known about it, for a person."""

@@ -11,9 +11,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def loaded_twice() -> dict[str, list[str]]:
-    """The files that are more than one module, and the names of these. A link counts as the file it leads to."""
+    """The files that are more than one module, and the names of these. A link counts as the file it leads to.
+
+    Two names of one module, as `multiprocessing` gives to `__main__`, are not two modules.
+    """
     names: dict[str, list[str]] = defaultdict(list)
-    for name, module in list(sys.modules.items()):
+    for module, name in {id(module): (module, name) for name, module in list(sys.modules.items())}.values():
         file = getattr(module, "__file__", None)
         if file:
             names[os.path.realpath(file)].append(name)

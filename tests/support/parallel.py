@@ -13,6 +13,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 WORKERS_PER_CORE = 2  # half of the time, a test waits for a broker or a client that waits itself
+# The quick tests hardly wait, and every worker takes seconds to import and collect them.
+QUICK_WORKERS_PER_CORE = 1
 
 # Folders and files that share what takes long to start.
 TOGETHER = {
@@ -58,6 +60,7 @@ TOGETHER = {
 APART = (
     "tests/barnabas/simulation/test_museum.py",
     "tests/barnabas/simulation/test_seeds.py",
+    "tests/barnabas/simulation/test_weather.py",
     "tests/integration/cluster/torture/",
     "tests/integration/exactly_once/",
     "tests/pipeline/test_cluster.py",
@@ -81,7 +84,7 @@ FIRST = (
     "groups",
     "share groups",
     "commands against Apache Kafka",
-    "tests/barnabas/simulation/test_seeds.py",
+    "tests/barnabas/simulation/",
     "tests/integration/test_kafkas_data_directory.py",
     "tests/integration/console/",
     "tests/integration/test_conformance.py",
@@ -94,8 +97,8 @@ FIRST = (
 )
 
 
-def workers() -> int:
-    return WORKERS_PER_CORE * len(os.sched_getaffinity(0))
+def workers(*, quick: bool) -> int:
+    return (QUICK_WORKERS_PER_CORE if quick else WORKERS_PER_CORE) * len(os.sched_getaffinity(0))
 
 
 def unit(nodeid: str) -> str:

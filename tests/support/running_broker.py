@@ -19,6 +19,13 @@ from barnabas.broker.local_cluster import LocalCluster
 from barnabas.broker.replica.partition import Partition
 from barnabas.storage.filesystem import FileSystem
 
+# A log for each of 50 partitions takes three times as long as everything else in a start.
+FEW_PARTITIONS = {
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+}
+
 _clusters: WeakKeyDictionary[Broker, LocalCluster] = WeakKeyDictionary()
 
 
@@ -34,7 +41,8 @@ async def running(
     """A broker that serves on a free port; settings are given with underscores for Kafka's dots."""
     loop = asyncio.get_running_loop()
     names = {name.replace("_", "."): str(value) for name, value in settings.items()}
-    config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **names})
+    listening = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder)}
+    config = BrokerConfig({**FEW_PARTITIONS, **listening, **names})
     cluster = local_cluster([config], clock or SystemClock(loop), file_system)
     await cluster.start()
     (broker,) = cluster.brokers

@@ -213,6 +213,32 @@ def test_later_records_of_an_idempotent_producer_are_not_overtaken(story: Story)
     assert len(second_opinion(History(story.events), {0: log})) == 1
 
 
+def test_a_record_with_the_sequence_number_of_one_that_was_dropped(story: Story) -> None:
+    """It was written, but nobody knew. The broker took the next one for a repetition."""
+    story.send("dropped", who="transactional", transaction="one")
+    story.note("transactional", What.ABORTED, transaction="one")
+    story.send("next", 0, who="transactional", transaction="two")
+    story.send("last", 2, who="transactional", transaction="two")
+    for what in (What.COMMIT, What.COMMITTED):
+        story.note("transactional", what, transaction="two")
+    everything, committed = {0: {0: "dropped", 2: "last"}}, {0: {2: "last"}}
+    history = History(story.events)
+    assert [each.problem for each in check(history, everything, committed)] == [Problem.LOST_WRITE, Problem.TORN]
+    assert history.swallowed(everything) == {"next": "dropped"}
+    history = history.without({"next"})
+    assert check(history, everything, committed) == []
+    assert second_opinion(history, committed) == []
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_record_in_whose_place_is_another_one(story: Story, answered: bool) -> None:
+    story.send("other", 0 if answered else None, who="transactional", transaction="one")
+    if not answered:
+        story.note("transactional", What.COMMIT, transaction="one")  # its end is not known
+    story.send("lost", 0, who="transactional", transaction="two")
+    assert History(story.events).swallowed({0: {0: "other"}}) == {}
+
+
 @pytest.mark.skipif(importlib.util.find_spec("barnabas.simulation") is None, reason="there is no simulation yet")
 def test_the_simulations_checker_finds_the_same(story: Story) -> None:
     story.send("a", 0)

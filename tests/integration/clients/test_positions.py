@@ -72,6 +72,7 @@ def test_seek_to_the_beginning(client: Client, ten_records: str):
 
 def test_seek_to_the_end(client: Client, ten_records: str):
     with client.consumer(ten_records) as consumer:
+        consumer.read(3)  # aiokafka may overlook a seek while it looks for the beginning
         consumer.seek_to_end()
         new = first_while_writing(client, consumer, ten_records)
         assert new.offset >= 10
