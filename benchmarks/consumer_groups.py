@@ -36,6 +36,9 @@ ESTABLISHED: Final = 100
 PARTITIONS: Final = 1000
 BEATING_SECONDS: Final = 20.0
 TOPIC: Final = "t"
+# Before one more joins. Otherwise, who is settled sooner waits longer for the next assignment, which comes at least a
+# second after the one before.
+STEADY_SECONDS: Final = 1.5
 # Short intervals for rebalances. Heartbeats are measured at Kafka's default of 5 s.
 INTERVAL_MS: Final = 200
 # Without waiting, all members are to join within one interval between assignments, also on a busy machine.
@@ -194,6 +197,7 @@ async def one_joins(port: int, pid: int, name: str) -> tuple[float, float]:
     """One member joins a hundred others: seconds until every partition has its owner again."""
     crowd = Crowd(port, name)
     await crowd.join(ESTABLISHED)
+    await asyncio.sleep(STEADY_SECONDS)
     used = processor_seconds(pid)
     seconds = await crowd.join(1)
     used = processor_seconds(pid) - used

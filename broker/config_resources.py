@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.config import InvalidConfigError, InvalidConfigRequestError
 from barnabas.broker.config.resources import LOGGERS, ResourceType
@@ -23,6 +23,9 @@ from barnabas.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+# No resource has as many. A request that names more is refused before anybody looks at each of them.
+MOST_SETTINGS: Final = 1000
+
 
 class Resource(NamedTuple):
     """A resource as a request names it: the type may be any number."""
@@ -35,7 +38,7 @@ class Alteration(NamedTuple):
     """What a request wants to change in one resource."""
 
     resource: Resource
-    names: list[str]  # of the settings, as often as they occur
+    names: list[str]  # of the settings, as often as they occur, and no more than one above MOST_SETTINGS
     without_value: list[str]  # of the settings that need a value and have none
     for_topic: Callable[[Mapping[str, str]], Mapping[str, str]]
     for_broker: Callable[[Mapping[str, str], bool], Mapping[str, str]]  # with a flag for all brokers
@@ -77,6 +80,8 @@ async def alter(
 
 async def _alter(broker: Broker, access: Access, alteration: Alteration, validate_only: bool) -> None:
     resource = alteration.resource
+    if len(alteration.names) > MOST_SETTINGS:
+        raise InvalidConfigRequestError(f"More than {MOST_SETTINGS} settings of one resource.")
     if duplicates(alteration.names):
         raise InvalidConfigRequestError(f"Named twice: {', '.join(duplicates(alteration.names))}")
     if alteration.without_value:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import cimpl
 
+from benchmarks.broker import pages
 from benchmarks.broker.frames import values
 
 TIMEOUT_MS: Final = 60_000
@@ -84,8 +85,13 @@ def produce(
     compression: str = "none",
     partitions: int = 1,
     security: Mapping[str, str] | None = None,
+    copies: int = 1,
 ) -> Moved:
-    """Write one message to each partition and then `count` more, which is rounded down to whole thousands."""
+    """Write one message to each partition and then `count` more, which is rounded down to whole thousands.
+
+    The brokers keep so many copies of each.
+    """
+    pages.make_ready(size * count * (copies + 1))  # the client has one more
     settings = {
         "bootstrap.servers": bootstrap,
         "acks": "all",

@@ -1,25 +1,19 @@
-"""How fast a follower that was away gets what it missed, and how fast this machine writes as much to a new file.
-
-A virtual machine may have to get a page from its host when it is first used, which takes longer than all else. So as
-many pages are used and freed again before each measurement.
-"""
+"""How fast a follower that was away gets what it missed."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import psutil
 
-from benchmarks.broker import librdkafka
+from benchmarks.broker import librdkafka, pages
 from benchmarks.cluster.contestants import AroundZooKeeper
 
 _LOOK_AGAIN: Final = 0.005
 _TIMEOUT: Final = 300.0
 MESSAGE_BYTES: Final = 1024
-_WRITTEN_AT_ONCE: Final = 1024 * 1024  # what a follower fetches and writes of a partition
 
 
 class CaughtUp(NamedTuple):
@@ -35,7 +29,7 @@ def catch_up(brokers: AroundZooKeeper, topic: str, partitions: int, size: int) -
     node.stop()
     librdkafka.produce(brokers.bootstrap, topic, MESSAGE_BYTES, size // MESSAGE_BYTES, partitions=partitions)
     whole = max(_size(each.data, topic) for each in brokers.cluster.brokers)
-    bytes_per_second_to_a_new_file(size)
+    pages.make_ready(size)
     node.launch()
     process = psutil.Process(node.pid)
     began = None
@@ -55,16 +49,6 @@ def catch_up(brokers: AroundZooKeeper, topic: str, partitions: int, size: int) -
     assert began is not None
     busy = cpu.user + cpu.system - began_cpu.user - began_cpu.system
     return CaughtUp((whole - first) / (now - began), busy / (whole - first))
-
-
-def bytes_per_second_to_a_new_file(size: int) -> float:
-    """What the system takes for the pages and the copies: no follower is faster than that."""
-    part = memoryview(bytes(_WRITTEN_AT_ONCE))
-    with tempfile.TemporaryFile(buffering=0) as file:
-        began = time.monotonic()
-        for _ in range(size // _WRITTEN_AT_ONCE):
-            file.write(part)
-        return size / (time.monotonic() - began)
 
 
 def _size(data: Path, topic: str) -> int:

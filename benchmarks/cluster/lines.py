@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.broker import end_to_end, librdkafka
+from benchmarks.broker import end_to_end, librdkafka, pages
 from benchmarks.broker.comparison import Better, Line
 from benchmarks.broker.lines import GB, MESSAGES_PER_SECOND, SMALL_VALUE, Measured, quantiles
 from benchmarks.cluster import catching_up, failover
@@ -55,7 +55,7 @@ class Scale:
 
 
 FULL: Final = Scale(
-    warm_ups=2, rounds=3, failovers=2, seconds=3.0, messages=300_000, catch_up_bytes=2**30, no_more_rounds_after=150
+    warm_ups=2, rounds=3, failovers=2, seconds=3.0, messages=600_000, catch_up_bytes=2**30, no_more_rounds_after=240
 )
 QUICK: Final = Scale(
     warm_ups=1, rounds=2, failovers=1, seconds=2.0, messages=150_000, catch_up_bytes=2**28, no_more_rounds_after=90
@@ -84,7 +84,7 @@ class Fault:
 
 def librdkafka_1024(brokers: Brokers, topic: str, scale: Scale) -> Measured:
     with brokers.cpu() as cpu:
-        written = librdkafka.produce(brokers.bootstrap, topic, 1024, scale.messages, partitions=PARTITIONS)
+        written = librdkafka.produce(brokers.bootstrap, topic, 1024, scale.messages, partitions=PARTITIONS, copies=3)
     _check(brokers, topic, written.messages)
     figures = {"produce_1024": written.per_second, "cpu_produce": cpu[0] / (scale.messages * 1024 / GB)}
     return Measured(figures, {"produce_1024": written.client_busy})
@@ -128,7 +128,7 @@ def catch_up(brokers: AroundZooKeeper, topic: str, scale: Scale) -> Measured:
 
 
 def new_file(scale: Scale) -> Measured:
-    return Measured({"catch_up": catching_up.bytes_per_second_to_a_new_file(scale.catch_up_bytes) / MEGABYTE})
+    return Measured({"catch_up": pages.bytes_per_second_to_a_new_file(scale.catch_up_bytes) / MEGABYTE})
 
 
 WORKS: Final = [Work("librdkafka 1 KiB", librdkafka_1024, PARTITIONS), Work("end to end", latency)]

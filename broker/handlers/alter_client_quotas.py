@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.quotas.alteration import Changes, InvalidAlteration, altered, check, entity_of
+from barnabas.broker.quotas.entities import KINDS
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.server.freeing import LongList
 from barnabas.broker.server.pieces import spread
@@ -26,6 +27,9 @@ from barnabas.protocol.messages.alter_client_quotas import (
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+# No entity has as many quotas. More are refused before anybody looks at each of them.
+_MOST_OPS: Final = 100
+
 
 async def handle(broker: Broker, request: Request, message: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Each entity by itself: one that is refused does not affect the others.
@@ -34,12 +38,15 @@ async def handle(broker: Broker, request: Request, message: AlterClientQuotasReq
     answered once.
     """
     by_entity: dict[frozenset[tuple[str, str | None]], list[RequestEntryData]] = {}
+    answers: list[ResponseEntryData] = LongList()
     async for entry in spread(message.entries):
         names: dict[str, str | None] = {}
         async for each in spread(entry.entity):
             names[each.entity_type] = each.entity_name
-        by_entity.setdefault(frozenset(names.items()), []).append(entry)
-    answers: list[ResponseEntryData] = LongList()
+        if len(names) > len(KINDS):
+            answers.append(await _too_many(names))
+        else:
+            by_entity.setdefault(frozenset(names.items()), []).append(entry)
     async for parts, entries in spread(by_entity.items()):
         answer = ResponseEntryData(
             entity=[ResponseEntityData(entity_type=kind, entity_name=name) for kind, name in parts]
@@ -54,6 +61,15 @@ async def handle(broker: Broker, request: Request, message: AlterClientQuotasReq
     return AlterClientQuotasResponse(entries=answers)
 
 
+async def _too_many(names: Mapping[str, str | None]) -> ResponseEntryData:
+    """The answer for an entity that has parts of more kinds than there are."""
+    parts: list[ResponseEntityData] = LongList()
+    async for kind, name in spread(names.items()):
+        parts.append(ResponseEntityData(entity_type=kind, entity_name=name))
+    message = f"An entity has at most {len(KINDS)} parts"
+    return ResponseEntryData(entity=parts, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+
+
 async def _alter(
     broker: Broker, parts: Mapping[str, str | None], entries: Sequence[RequestEntryData], validate_only: bool
 ) -> None:
@@ -61,6 +77,8 @@ async def _alter(
         raise InvalidAlteration("An entity may be named only once")
     entity = entity_of(parts)
     ops = entries[0].ops
+    if len(ops) > _MOST_OPS:
+        raise InvalidAlteration(f"More than {_MOST_OPS} quotas of one entity")
     changes: Changes = {op.key: None if op.remove else op.value for op in ops}
     if len(changes) < len(ops):
         raise InvalidAlteration("A quota may be named only once")

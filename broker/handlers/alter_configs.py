@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config import replace_broker_config, replace_group_config, replace_topic_config
-from barnabas.broker.config_resources import Alteration, Outcome, Resource, alter
+from barnabas.broker.config_resources import MOST_SETTINGS, Alteration, Outcome, Resource, alter
 from barnabas.broker.server.pieces import each
 from barnabas.broker.server.request import Request
 from barnabas.protocol.messages.alter_configs import (
@@ -30,11 +30,12 @@ async def handle(broker: Broker, request: Request, message: AlterConfigsRequest)
 
 
 def _alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
-    configs = {config.name: config.value for config in resource.configs}
+    named = resource.configs[: MOST_SETTINGS + 1]
+    configs = {config.name: config.value for config in named}
     return Alteration(
         Resource(resource.resource_type, resource.resource_name),
-        names=[config.name for config in resource.configs],
-        without_value=[config.name for config in resource.configs if config.value is None],
+        names=[config.name for config in named],
+        without_value=[config.name for config in named if config.value is None],
         for_topic=lambda _: replace_topic_config(configs, broker.config),
         for_broker=lambda _, cluster_wide: replace_broker_config(configs, broker.config, cluster_wide=cluster_wide),
         for_group=lambda _: replace_group_config(configs, broker.config),

@@ -28,7 +28,7 @@ def handle(
 ) -> Steps[DescribeClientQuotasResponse]:
     try:
         wanted = filter_of(
-            [(each.entity_type, each.match_type, each.match) for each in message.components], message.strict
+            ((each.entity_type, each.match_type, each.match) for each in message.components), message.strict
         )
     except InvalidFilter as error:
         return _refused(ErrorCode.INVALID_REQUEST, str(error))

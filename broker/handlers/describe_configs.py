@@ -43,27 +43,29 @@ def handle(broker: Broker, request: Request, message: DescribeConfigsRequest) ->
     described: dict[Hashable, DescribeConfigsResult] = {}
     results = []
     for asked in message.resources:
+        names = set()
+        for name in asked.configuration_keys or ():
+            names.add(name)
+            yield
         # All settings of a broker are a long answer to a few bytes, so the same question gets the same object.
-        question = (asked.resource_type, asked.resource_name, tuple(asked.configuration_keys or ()))
+        question = (asked.resource_type, asked.resource_name, frozenset(names))
         if question not in described:
-            described[question] = _describe(broker, request.access, message, asked)
+            described[question] = _describe(broker, request.access, message, asked, names)
         results.append(described[question])
         yield
     return DescribeConfigsResponse(results=results)
 
 
 def _describe(
-    broker: Broker, access: Access, message: DescribeConfigsRequest, asked: DescribeConfigsResource
+    broker: Broker, access: Access, message: DescribeConfigsRequest, asked: DescribeConfigsResource, names: set[str]
 ) -> DescribeConfigsResult:
-    # No names mean all of them, as in Kafka.
-    names = set(asked.configuration_keys or ()) or None
     result = DescribeConfigsResult(
         error_message="", resource_type=asked.resource_type, resource_name=asked.resource_name, configs=[]
     )
     try:
         resource = Resource(asked.resource_type, asked.resource_name)
         check_access(access, AclOperation.DESCRIBE_CONFIGS, resource)
-        entries = _entries(broker, resource, names)
+        entries = _entries(broker, resource, names or None)  # no names mean all of them, as in Kafka
     except Refused as refusal:
         result.error_code, result.error_message = refusal.error_code, refusal.message
     except InvalidConfigRequestError as error:

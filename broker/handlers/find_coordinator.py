@@ -15,7 +15,7 @@ from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.coordinator.key_hash import partition_of
 from barnabas.broker.endpoints import BrokerEndpoint, endpoints_for
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from barnabas.broker.server.pieces import each
+from barnabas.broker.server.pieces import each, spread
 from barnabas.broker.server.request import Request
 from barnabas.broker.share.key import is_coordinator_key
 from barnabas.protocol.acls import AclOperation
@@ -33,10 +33,16 @@ _SHARE_FROM: Final = 6  # version
 
 async def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> FindCoordinatorResponse:
     keys = message.coordinator_keys if request.version >= 4 else [message.key]
-    denials = await broker.pieces.result(each(partial(_denial, broker, request, message.key_type), keys))
-    denied = {key: error for key, error in zip(keys, denials, strict=True) if error is not None}
+    denied: dict[str, ErrorCode] = {}
+    is_any_allowed = not keys
+    async for key in spread(keys):
+        error = _denial(broker, request, message.key_type, key)
+        if error is None:
+            is_any_allowed = True
+        else:
+            denied[key] = error
     coordinators: Sequence[PartitionImage] | ErrorCode = ErrorCode.NONE
-    if not keys or None in denials:
+    if is_any_allowed:
         coordinators = await _coordinators(broker, message.key_type)
     endpoints = {endpoint.broker_id: endpoint for endpoint in endpoints_for(broker, request.connection)}
     answer = partial(_coordinator, coordinators, endpoints, denied)

@@ -15,7 +15,7 @@ from barnabas.broker.config import (
     alter_group_config,
     alter_topic_config,
 )
-from barnabas.broker.config_resources import Alteration, Outcome, Resource, alter
+from barnabas.broker.config_resources import MOST_SETTINGS, Alteration, Outcome, Resource, alter
 from barnabas.broker.server.pieces import each
 from barnabas.broker.server.request import Request
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -38,7 +38,8 @@ async def handle(
 
 
 def alteration(broker: Broker, resource: AlterConfigsResource) -> Alteration:
-    operations = [Operation(config.config_operation, config.name, config.value) for config in resource.configs]
+    named = resource.configs[: MOST_SETTINGS + 1]
+    operations = [Operation(config.config_operation, config.name, config.value) for config in named]
     return Alteration(
         Resource(resource.resource_type, resource.resource_name),
         names=[name for _, name, _ in operations],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.group.kind import listing
 from barnabas.broker.handlers.settled import when_committed
-from barnabas.broker.server.pieces import Steps, each
+from barnabas.broker.server.pieces import Steps
 from barnabas.broker.server.request import Request
 from barnabas.protocol.acls import AclOperation
 from barnabas.protocol.errors import ErrorCode
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Steps[ListGroupsResponse | None]:
     if broker.groups.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
-    states = set((yield from each(str.lower, message.states_filter)))
-    types = set((yield from each(str.lower, message.types_filter)))
+    states = yield from _lower(message.states_filter)
+    types = yield from _lower(message.types_filter)
     access = request.access
     all_groups = access.cluster(AclOperation.DESCRIBE)
     groups = []
@@ -35,3 +35,11 @@ def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Step
             yield
     response = ListGroupsResponse(groups=groups)
     return when_committed(broker, request, broker.groups, None, response, partial(handle, broker, request, message))
+
+
+def _lower(names: list[str]) -> Steps[set[str]]:
+    lower = set()
+    for name in names:
+        lower.add(name.lower())
+        yield
+    return lower

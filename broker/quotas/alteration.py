@@ -13,6 +13,7 @@ from barnabas.broker.quotas.entities import (
     DEFAULT,
     IP,
     IP_KEYS,
+    KINDS,
     USER,
     Default,
     Entity,
@@ -36,7 +37,7 @@ def entity_of(parts: Mapping[str, str | None]) -> Entity:
     """The entity that a request names. A name of None stands for the default."""
     names: dict[str, Name] = {}
     for kind, name in parts.items():
-        if kind not in (USER, CLIENT_ID, IP):
+        if kind not in KINDS:
             raise InvalidAlteration(f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise InvalidAlteration(f"Empty {kind} not supported")

@@ -44,6 +44,7 @@ class Entity(NamedTuple):
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
+KINDS: Final = (USER, CLIENT_ID, IP)
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"

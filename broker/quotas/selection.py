@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
-from barnabas.broker.quotas.entities import CLIENT_ID, DEFAULT, IP, USER, Default, Entity, Name
+from barnabas.broker.quotas.entities import DEFAULT, IP, KINDS, Default, Entity, Name
 
 
 class Match(IntEnum):
@@ -43,7 +43,7 @@ def filter_of(components: Iterable[tuple[str, int, str | None]], is_strict: bool
             raise InvalidFilter("Invalid empty entity type.")
         if kind in exactly or kind in any_of:
             raise InvalidFilter(f"Entity type {kind} cannot appear more than once in the filter.")
-        if kind not in (USER, CLIENT_ID, IP):
+        if kind not in KINDS:
             raise UnknownEntityType(f"Unsupported entity type {kind}")
         found = _name(match, name)
         if found is None:

@@ -132,8 +132,10 @@ def _fits(value: Any, wire_type: WireType) -> bool:
         return isinstance(value, bytes | bytearray)
     if wire_type.name == "uuid":
         return isinstance(value, bytes) and len(value) == 16
-    if wire_type.name in ("bool", "float64"):
+    if wire_type.name == "bool":
         return True
+    if wire_type.name == "float64":
+        return isinstance(value, float)
     return isinstance(value, int) and -(2 ** (wire_type.size * 8 - 1)) <= value < 2 ** (wire_type.size * 8 - 1)
 
 

@@ -5,12 +5,21 @@ from functools import partial
 
 import pytest
 
+from barnabas.broker.config import OperationKind
+from barnabas.broker.config.resources import ResourceType
+from barnabas.broker.config_resources import MOST_SETTINGS
 from barnabas.broker.controller.results import MAX_PARTITIONS_PER_REQUEST
 from barnabas.broker.group.topics import MOST_NAMES
 from barnabas.broker.server import pieces
 from barnabas.client.requests import admin, data, groups, lookup, transactions
 from barnabas.protocol.api import ApiKey, request_type
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    OpData,
+    RequestEntityData,
+    RequestEntryData,
+)
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -20,6 +29,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHea
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker.server.harness import connected, frame
@@ -28,6 +38,13 @@ from tests.support.running_broker import create_topic, running
 MANY = 3000
 NAMES = [f"name-{number}" for number in range(MANY)]
 PARTS = [(name, 0) for name in NAMES]
+
+
+def quotas(kinds, keys=()):
+    entity = [RequestEntityData(entity_type=kind, entity_name=None) for kind in kinds]
+    entry = RequestEntryData(entity=entity, ops=[OpData(key=key, value=1.0, remove=False) for key in keys])
+    return AlterClientQuotasRequest(entries=[entry], validate_only=False)
+
 
 LONG = {
     ApiKey.METADATA: lookup.metadata(NAMES),
@@ -59,6 +76,9 @@ LONG = {
         deletions=[ScramCredentialDeletion(name=name, mechanism=1) for name in NAMES], upsertions=[]
     ),
     ApiKey.LIST_TRANSACTIONS: ListTransactionsRequest(state_filters=NAMES, producer_id_filters=[]),
+    ApiKey.LIST_GROUPS: ListGroupsRequest(states_filter=NAMES, types_filter=[]),
+    ApiKey.DESCRIBE_CONFIGS: admin.describe_configs((ResourceType.TOPIC, "t", NAMES)),
+    ApiKey.ALTER_CLIENT_QUOTAS: quotas(NAMES),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: admin.alter_partition_reassignments(*[(name, 0, [0]) for name in NAMES]),
 }
 BY_NAME = {ApiKey.OFFSET_FETCH: 9, ApiKey.OFFSET_COMMIT: 9, ApiKey.FETCH: 12, ApiKey.ADD_PARTITIONS_TO_TXN: 3}
@@ -121,3 +141,26 @@ async def test_one_request_creates_a_bounded_number_of_topics(broker):
         answer = await client.ask(ApiKey.CREATE_TOPICS, admin.create_topics(*topics), version_of(ApiKey.CREATE_TOPICS))
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
     assert len(answer.topics) == len(topics)
+
+
+@pytest.mark.parametrize("alter", ["all", "some"])
+async def test_one_request_names_a_bounded_number_of_settings_of_a_resource(broker, alter):
+    names = [f"setting-{number}" for number in range(MOST_SETTINGS + 1)]
+    if alter == "all":
+        key, message = ApiKey.ALTER_CONFIGS, admin.alter_configs((ResourceType.TOPIC, "t", [(n, "1") for n in names]))
+    else:
+        operations = [(OperationKind.SET, name, "1") for name in names]
+        key = ApiKey.INCREMENTAL_ALTER_CONFIGS
+        message = admin.incremental_alter_configs((ResourceType.TOPIC, "t", operations))
+    async with connected(broker.server) as client:
+        answer = await client.ask(key, message, version_of(key))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("message", [quotas(NAMES), quotas(["user"], NAMES)], ids=["parts", "quotas"])
+async def test_one_entity_has_a_bounded_number_of_parts_and_quotas(broker, message):
+    async with connected(broker.server) as client:
+        answer = await client.ask(ApiKey.ALTER_CLIENT_QUOTAS, message, version_of(ApiKey.ALTER_CLIENT_QUOTAS))
+    assert [entry.error_code for entry in answer.entries] == [ErrorCode.INVALID_REQUEST]
+    asked = [part.entity_type for part in message.entries[0].entity]
+    assert [part.entity_type for part in answer.entries[0].entity] == asked
