@@ -51,7 +51,8 @@ def partitions_of(names: Iterable[str], topics: Topics) -> dict[bytes, TopicPart
 
 def metadata_hash(names: Collection[str], topics: Topics) -> int:
     """Kafka's number for these topics: it changes when one of them does, in a way that may change an assignment."""
-    found = [image for name in sorted(names) if (image := topics.topic(name)) is not None]
+    existing = topics.topics
+    found = [existing[name] for name in sorted(existing.keys() & names)]  # groups may name many more
     if not found:
         return 0
     racks = _racks_of(topics.brokers)
