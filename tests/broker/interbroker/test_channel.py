@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.clock import SystemClock
 from barnabas.broker.interbroker.channel import Channel, ChannelError
 from barnabas.broker.network import Network
 from barnabas.protocol.api import ApiKey
@@ -16,6 +15,7 @@ from barnabas.protocol.messages.controlled_shutdown import (
     ControlledShutdownResponse,
     RemainingPartition,
 )
+from tests.support.manual_clock import ManualClock
 
 VERSION = 3
 
@@ -61,12 +61,17 @@ def shut_down(frame, remaining=()):
 
 
 @pytest.fixture
-async def channel_to():
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+async def channel_to(clock):
     channels = []
 
     def make(broker):
         loop = asyncio.get_running_loop()
-        channels.append(Channel(Network(loop), SystemClock(loop), loop, "127.0.0.1", broker.port, "1"))
+        channels.append(Channel(Network(loop), clock, loop, "127.0.0.1", broker.port, "1"))
         return channels[-1]
 
     yield make
@@ -130,11 +135,19 @@ async def test_a_connection_that_is_lost_fails_what_is_in_flight_and_is_opened_a
         assert broker.connections == 2
 
 
-async def test_no_answer_in_time_is_an_error(channel_to):
-    async with OtherBroker(lambda frame: b"") as broker:
-        channel = channel_to(broker)
+async def test_no_answer_in_time_is_an_error(channel_to, clock):
+    arrived = asyncio.Event()
+
+    def silence(frame):
+        arrived.set()
+        return b""
+
+    async with OtherBroker(silence) as broker:
+        asked = asyncio.ensure_future(ask(channel_to(broker), timeout_ms=20))
+        await arrived.wait()
+        clock.advance(0.02)
         with pytest.raises(ChannelError, match="no answer within 20 ms"):
-            await ask(channel, timeout_ms=20)
+            await asked
 
 
 @pytest.mark.parametrize(
@@ -151,15 +164,20 @@ async def test_nonsense_closes_the_connection(channel_to, nonsense, reason):
             await ask(channel_to(broker))
 
 
-async def test_a_connection_that_is_never_established_is_abandoned(channel_to):
+async def test_a_connection_that_is_never_established_is_abandoned(clock):
+    connecting = asyncio.Event()
+
     class Silence(Network):
         async def connect(self, host, port):
+            connecting.set()
             await asyncio.Event().wait()
 
     loop = asyncio.get_running_loop()
-    channel = Channel(Silence(loop), SystemClock(loop), loop, "127.0.0.1", 1, "1")
+    asked = asyncio.ensure_future(ask(Channel(Silence(loop), clock, loop, "127.0.0.1", 1, "1"), timeout_ms=20))
+    await connecting.wait()
+    clock.advance(0.02)
     with pytest.raises(ChannelError, match="no answer"):
-        await ask(channel, timeout_ms=20)
+        await asked
 
 
 async def test_a_closed_channel_accepts_no_requests(channel_to):
