@@ -11,7 +11,7 @@ Every write fails if another broker has been elected. Then the term is over, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -38,7 +38,15 @@ from barnabas.broker.controller.create_topics import (
 )
 from barnabas.broker.controller.delete_topics import TopicReference, delete_topics
 from barnabas.broker.controller.elections import ElectionType, elect_leaders, imbalanced_partitions, move_leader
-from barnabas.broker.controller.failover import Brokers, hand_over, look_after, recovered, still_led, without_failed
+from barnabas.broker.controller.failover import (
+    Brokers,
+    first_states,
+    hand_over,
+    look_after,
+    recovered,
+    still_led,
+    without_failed,
+)
 from barnabas.broker.controller.images import PartitionImage, TopicImage
 from barnabas.broker.controller.orders import Sender
 from barnabas.broker.controller.reassignments import Reassignment, alter_partition_reassignments, finish_reassignments
@@ -61,6 +69,8 @@ MIRRORED: Final = (znodes.TOPICS, "/admin", znodes.PRODUCER_ID_BLOCK, znodes.LOG
 
 # A request may name more topics than should be created or deleted in one turn of the loop.
 _TOPICS_AT_A_TIME: Final = 50
+# ZooKeeper takes transactions of up to a megabyte.
+_PARTITIONS_AT_A_TIME: Final = 1000
 _RETRY_SECONDS: Final = 0.5
 
 Answer = TypeVar("Answer", TopicResult, PartitionResult)
@@ -356,7 +366,7 @@ class Term:
             async for some in spread(parts(wanted, _TOPICS_AT_A_TIME)):
                 create = partial(create_topics, self.cluster, some, settings, admit)
                 decided += await self._answer(partial(_awaited, taken, create), validate_only)
-            results = decided if validate_only else await self._taken(taken, decided, timeout_ms)
+            results = decided if validate_only else await self._led(taken, decided, timeout_ms)
         return [*results, *refused]
 
     async def create_partitions(
@@ -374,7 +384,21 @@ class Term:
         with self._ordering.awaiting() as taken:
             create = partial(create_partitions, self.cluster, topics, admit)
             decided = await self._answer(partial(_awaited, taken, create), validate_only)
-            return decided if validate_only else await self._taken(taken, decided, timeout_ms)
+            return decided if validate_only else await self._led(taken, decided, timeout_ms)
+
+    async def _led(self, taken: Taken, decided: Sequence[TopicResult], timeout_ms: int | None) -> list[TopicResult]:
+        """The results once all new partitions have their leaders."""
+        names = {result.name for result in decided if result.name and not result.error_code}
+
+        def decide() -> list[Operation]:
+            live = frozenset(self.cluster.brokers)
+            return [each for topic in self._topics(names) for each in first_states(self.cluster, topic, live)]
+
+        try:
+            await self._writes.carry_out_in_parts(decide)
+        except (RegistryUnavailable, Deposed) as failure:
+            log.warning("new partitions have no leaders yet", topics=sorted(names)[:10], reason=str(failure))
+        return await self._taken(taken, decided, timeout_ms)
 
     async def _taken(self, taken: Taken, decided: Sequence[TopicResult], timeout_ms: int | None) -> list[TopicResult]:
         """The results once leaders have taken their orders, as far as they do so in time."""
@@ -412,17 +436,36 @@ class Term:
         times_named: dict[TopicReference, int] = {}
         async for topic in spread(topics):
             times_named[topic] = times_named.get(topic, 0) + 1
-        async for some in spread(parts(list(times_named.items()), _TOPICS_AT_A_TIME)):
+        async for some in spread(self._deleted_at_a_time(times_named.items())):
             as_often = [reference for reference, times in some for _ in range(times)]
             delete = partial(delete_topics, self.cluster, as_often, delete_topic_enable=enable, admit=admit)
             results += await self._answer(delete)
         await self._ordering.own_broker_caught_up()
         return results
 
+    def _deleted_at_a_time(
+        self, named: Iterable[tuple[TopicReference, int]]
+    ) -> Iterator[list[tuple[TopicReference, int]]]:
+        some: list[tuple[TopicReference, int]] = []
+        partitions = 0
+        for reference, times in named:
+            if reference.name is None:
+                topic = self.cluster.topic_by_id(reference.topic_id)
+            else:
+                topic = self.cluster.topic(reference.name)
+            count = 0 if topic is None else len(topic.partitions)
+            if some and (len(some) == _TOPICS_AT_A_TIME or partitions + count > _PARTITIONS_AT_A_TIME):
+                yield some
+                some, partitions = [], 0
+            some.append((reference, times))
+            partitions += count
+        if some:
+            yield some
+
     # --- partitions ---
 
     async def elect_leaders(
-        self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
+        self, election_type: ElectionType, partitions: Sequence[TopicPartition]
     ) -> Sequence[PartitionResult]:
         results = await self._answer(lambda: elect_leaders(self.cluster, election_type, partitions))
         await self._ordering.own_broker_caught_up()
@@ -457,20 +500,19 @@ class Term:
         if not self._is_registered(broker_id, broker_epoch):
             return ErrorCode.STALE_BROKER_EPOCH, ()
         try:
-            results = await self._writes.carry_out(
-                lambda: alter_partitions(
-                    self.cluster,
-                    wanted,
-                    {each.broker_id: each.epoch for each in self.cluster.brokers.values()},
-                    self._on_their_way_out,
-                )
-            )
+            results: list[IsrResult] = []
+            for some in parts(wanted, _PARTITIONS_AT_A_TIME):
+                results += await self._writes.carry_out(partial(self._altered, some))
         except Deposed:
             return ErrorCode.NOT_CONTROLLER, ()
         except RegistryUnavailable:
             # It may have happened. The leader asks again, and finds out.
             return ErrorCode.UNKNOWN_SERVER_ERROR, ()
         return ErrorCode.NONE, results
+
+    def _altered(self, wanted: Sequence[WantedIsr]) -> Decision[IsrResult]:
+        epochs = {each.broker_id: each.epoch for each in self.cluster.brokers.values()}
+        return alter_partitions(self.cluster, wanted, epochs, self._on_their_way_out)
 
     async def controlled_shutdown(
         self, broker_id: int, broker_epoch: int = -1

@@ -6,7 +6,7 @@ from typing import Final
 
 from barnabas.broker.controller import znodes
 from barnabas.broker.controller.assignment import check_replicas, position_in_round, spread_replicas
-from barnabas.broker.controller.create_topics import new_partition, partition_operations, racks_of
+from barnabas.broker.controller.create_topics import STATES_AT_ONCE, new_partition, partition_operations, racks_of
 from barnabas.broker.controller.images import TopicImage
 from barnabas.broker.controller.results import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -64,7 +64,7 @@ def create_partitions(
             results.append(TopicResult(topic.name, error_code=refusal.error_code, error_message=refusal.message))
             continue
         results.append(TopicResult(topic.name, image.topic_id, num_partitions=topic.count))
-        operations += _operations(cluster, image, replicas)
+        operations += _operations(cluster, image, replicas, max(0, STATES_AT_ONCE - added))
         added += len(replicas)
     return Decision(results, operations)
 
@@ -96,11 +96,14 @@ def _replicas(cluster: ClusterView, image: TopicImage, topic: NewPartitions) -> 
     )
 
 
-def _operations(cluster: ClusterView, topic: TopicImage, replicas: Sequence[tuple[int, ...]]) -> list[Operation]:
+def _operations(
+    cluster: ClusterView, topic: TopicImage, replicas: Sequence[tuple[int, ...]], room: int
+) -> list[Operation]:
+    """The operations that add partitions, with the states of no more than `room`."""
     present = len(topic.partitions)
     partitions = [new_partition(present + position, brokers) for position, brokers in enumerate(replicas)]
     assignment = znodes.write_topic(topic.topic_id, [*topic.partitions, *partitions])
     return [
-        *partition_operations(cluster, topic.name, partitions),
+        *partition_operations(cluster, topic.name, partitions[:room]),
         Set(znodes.topic_path(topic.name), assignment, topic.version),
     ]

@@ -7,7 +7,7 @@ assignment.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.broker.config.errors import InvalidConfigError
 from barnabas.broker.controller import znodes
@@ -29,6 +29,10 @@ from barnabas.broker.registry.tree_operations import Create, Operation, Set
 from barnabas.protocol.errors import ErrorCode
 
 USE_DEFAULT = -1
+
+# ZooKeeper takes transactions of up to a megabyte. The states of more partitions follow in transactions of their own
+# (failover.first_states), as in Kafka: until then, a partition has replicas but no leader.
+STATES_AT_ONCE: Final = 1000
 
 ValidateConfigs = Callable[[Mapping[str, str | None]], Mapping[str, str]]
 """Returns the settings of a topic as they will be stored; raises InvalidConfigError."""
@@ -78,6 +82,7 @@ def create_topics(
     metric_names = MetricNames(cluster.topics)
     created: list[TopicResult] = []
     operations: list[Operation] = []
+    room = STATES_AT_ONCE
     for topic in wanted:
         try:
             _check_name(cluster, topic.name, metric_names)
@@ -97,7 +102,8 @@ def create_topics(
                 configs=configs,
             )
         )
-        operations += _operations(cluster, topic.name, topic_id, replicas, configs)
+        operations += _operations(cluster, topic.name, topic_id, replicas, configs, room)
+        room = max(0, room - len(replicas))
     return Decision([*created, *results], operations)
 
 
@@ -122,14 +128,16 @@ def _operations(
     topic_id: bytes,
     replicas: Sequence[tuple[int, ...]],
     configs: Mapping[str, str],
+    room: int,
 ) -> list[Operation]:
+    """The operations that create a topic, with the states of no more than `room` partitions."""
     partitions = [new_partition(index, brokers) for index, brokers in enumerate(replicas)]
     path, data = znodes.topic_config_path(topic), znodes.write_configs(configs)
     return [
         Set(path, data) if cluster.has_leftover_configs(topic) else Create(path, data),
         Create(znodes.topic_path(topic), znodes.write_topic(topic_id, partitions)),
         Create(znodes.partitions_path(topic)),
-        *partition_operations(cluster, topic, partitions),
+        *partition_operations(cluster, topic, partitions[:room]),
     ]
 
 

@@ -20,14 +20,11 @@ class ElectionType(IntEnum):
 
 
 def elect_leaders(
-    cluster: ClusterView, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
+    cluster: ClusterView, election_type: ElectionType, partitions: Sequence[TopicPartition]
 ) -> Decision[PartitionResult]:
-    """Elect leaders for `partitions`. With None, for all of them; then only changes and failures are answered."""
-    of_all = partitions is None
-    asked = partitions if partitions is not None else _all_partitions(cluster)
     results: list[PartitionResult] = []
     elected: dict[TopicPartition, Operation] = {}
-    for each in asked:
+    for each in partitions:
         topic, index = each
         try:
             if each in elected:
@@ -39,23 +36,16 @@ def elect_leaders(
                 _preferred(cluster, partition) if election_type is ElectionType.PREFERRED else _any(cluster, partition)
             )
         except Refused as refusal:
-            if not (of_all and refusal.error_code is ErrorCode.ELECTION_NOT_NEEDED):
-                results.append(PartitionResult(topic, index, refusal.error_code, refusal.message))
+            results.append(PartitionResult(topic, index, refusal.error_code, refusal.message))
             continue
         results.append(PartitionResult(topic, index))
         elected[each] = _state_operation(topic, chosen, cluster.controller_epoch)
     return Decision(results, list(elected.values()))
 
 
-def raise_leader_epochs(cluster: ClusterView, broker_id: int, controller_epoch: int) -> list[Operation]:
-    """The operations that start a new leader epoch for every partition that a broker leads.
-
-    A broker that died may have lost the end of a log that a client has seen. A new epoch lets the client detect that.
-    """
+def all_partitions(cluster: ClusterView) -> list[TopicPartition]:
     return [
-        _state_operation(topic, partition._replace(leader_epoch=partition.leader_epoch + 1), controller_epoch)
-        for topic, index in _all_partitions(cluster)
-        if (partition := cluster.topics[topic].partitions[index]).leader_id == broker_id
+        TopicPartition(topic.name, index) for topic in cluster.topics.values() for index in range(len(topic.partitions))
     ]
 
 
@@ -102,12 +92,6 @@ def move_leader(cluster: ClusterView, each: TopicPartition, broker_id: int) -> D
         return Decision([PartitionResult(topic, index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, reason)])
     moved = partition._replace(leader_id=broker_id, leader_epoch=partition.leader_epoch + 1)
     return Decision([PartitionResult(topic, index)], [_state_operation(topic, moved, cluster.controller_epoch)])
-
-
-def _all_partitions(cluster: ClusterView) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, index) for topic in cluster.topics.values() for index in range(len(topic.partitions))
-    ]
 
 
 def _preferred(cluster: ClusterView, partition: PartitionImage) -> PartitionImage:

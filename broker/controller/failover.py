@@ -58,19 +58,34 @@ def look_after(
     """
     for topic in topics:
         unclean = unclean_allowed(topic)
-        has_parent = cluster.has(znodes.partitions_path(topic.name))
+        yield from first_states(cluster, topic, brokers.live)
         for partition in topic.partitions:
             if partition.partition_epoch < 0:
-                if not has_parent:
-                    has_parent = True
-                    yield Create(znodes.partitions_path(topic.name))
-                yield from _first_state(cluster, topic, partition, brokers.live)
                 continue
             changed = led(partition, brokers, unclean=unclean)
             if changed is not None:
                 if changed.leader_id != NO_LEADER and changed.leader_id not in partition.isr_nodes:
                     on_unclean(topic.name, changed)
                 yield _state(cluster, topic.name, changed)
+
+
+def first_states(cluster: ClusterView, topic: TopicImage, live: Collection[int]) -> Iterator[Operation]:
+    """The operations for partitions that have been assigned but never had a leader.
+
+    There were too many for one transaction, their controller died, or another tool assigned them.
+    """
+    has_parent = cluster.has(znodes.partitions_path(topic.name))
+    for partition in topic.partitions:
+        alive = tuple(replica for replica in partition.replica_nodes if replica in live)
+        if partition.partition_epoch >= 0 or not alive:
+            continue
+        if not has_parent:
+            has_parent = True
+            yield Create(znodes.partitions_path(topic.name))
+        first = partition._replace(leader_id=alive[0], leader_epoch=0, isr_nodes=alive)
+        for operation in partition_operations(cluster, topic.name, [first]):
+            if not cluster.has(operation.path):
+                yield operation
 
 
 def recovered(nodes: Iterable[tuple[int, Node]]) -> list[Operation]:
@@ -137,19 +152,6 @@ def _replicated(cluster: ClusterView, broker_id: int) -> Iterator[tuple[TopicIma
         for partition in topic.partitions:
             if broker_id in partition.replica_nodes and len(partition.replica_nodes) > 1:
                 yield topic, partition
-
-
-def _first_state(
-    cluster: ClusterView, topic: TopicImage, partition: PartitionImage, live: Collection[int]
-) -> list[Operation]:
-    """A partition that has been assigned but never had a leader: its controller died, or another tool assigned it."""
-    alive = tuple(replica for replica in partition.replica_nodes if replica in live)
-    if not alive:
-        return []
-    operations = partition_operations(
-        cluster, topic.name, [partition._replace(leader_id=alive[0], leader_epoch=0, isr_nodes=alive)]
-    )
-    return [each for each in operations if not cluster.has(each.path)]
 
 
 def _state(cluster: ClusterView, topic: str, partition: PartitionImage) -> Operation:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.controller import results
-from barnabas.broker.controller.elections import ElectionType
+from barnabas.broker.controller.elections import ElectionType, all_partitions
 from barnabas.broker.server.freeing import LongList
 from barnabas.broker.server.pieces import Steps, each, parts, spread
 from barnabas.broker.server.request import Request
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 _AT_A_TIME: Final = 200
+# Of all partitions, those that have their leader are not answered, and those of topics that are deleted meanwhile.
+_NO_NEWS: Final = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 async def handle(broker: Broker, request: Request, message: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -46,8 +48,10 @@ async def handle(broker: Broker, request: Request, message: ElectLeadersRequest)
         return ElectLeadersResponse(replica_election_results=await broker.pieces.result(_not_controller(broker, asked)))
     if asked is None:
         by_topic: dict[str, list[results.PartitionResult]] = {name: [] for name in term.cluster.topics}
-        for result in await term.elect_leaders(election_type, None):
-            by_topic.setdefault(result.topic, []).append(result)
+        async for some in spread(parts(all_partitions(term.cluster), _AT_A_TIME)):
+            for result in await term.elect_leaders(election_type, some):
+                if result.error_code not in _NO_NEWS:
+                    by_topic[result.topic].append(result)
         topics = list(by_topic.items())
     else:
         partitions: list[TopicPartition] = []

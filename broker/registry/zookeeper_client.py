@@ -43,6 +43,10 @@ from barnabas.broker.registry.tree_operations import Check, Create, Delete, Oper
 _PATIENCE: Final = 1 / 6
 _LEAST_PATIENCE_SECONDS: Final = 1.0
 
+# What ZooKeeper's jute.maxbuffer is by default, and how much an operation adds to its path and data.
+_USUAL_LIMIT: Final = 0xFFFFF
+_BYTES_OF: Final = {Create: 48, Set: 21, Delete: 17, Check: 17}
+
 _CONFLICTS: Final = {
     NoNodeError: NoNode,
     NodeExistsError: NodeExists,
@@ -125,8 +129,19 @@ def _failure(error: Exception, operations: Sequence[Operation]) -> RegistryError
     if isinstance(error, SessionExpiredError):
         return SessionExpired("the session with ZooKeeper has expired")
     if isinstance(error, ConnectionLoss | ConnectionClosedError | OperationTimeoutError):
+        size = _size(operations)
+        if size > _USUAL_LIMIT:
+            return RegistryUnavailable(
+                f"the connection to ZooKeeper was lost: its jute.maxbuffer is probably less than the {size:,} bytes"
+                " of this transaction"
+            )
         return RegistryUnavailable("the connection to ZooKeeper was lost; the change may have happened")
     return RegistryUnavailable(f"ZooKeeper refuses: {error!r}")
+
+
+def _size(operations: Sequence[Operation]) -> int:
+    """About how large a transaction is."""
+    return sum(_BYTES_OF[type(each)] + len(each.path) + len(getattr(each, "data", b"")) for each in operations)
 
 
 def _lacks_parent(error: Exception, operation: Operation) -> bool:

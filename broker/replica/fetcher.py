@@ -115,6 +115,7 @@ class Fetcher:
         self._paused: dict[Key, float] = {}  # partitions that failed, until when they wait
         self._short_pauses: dict[Key, int] = {}  # how long the last one was, in ms, where it should pass soon
         self._reported: dict[Key, str] = {}  # why partitions cannot follow, as logged
+        self._news: dict[str, list[str]] = {}  # partitions by the reason, to be logged together
         self._session = FollowerSession()
         self._task: asyncio.Task[None] | None = None
         self._wake: asyncio.Future[None] | None = None
@@ -239,6 +240,12 @@ class Fetcher:
                 raise ChannelError(f"the leader refuses to be followed: {ErrorCode(answer.error_code).name}")
             return
         self._session.answered(answer.session_id)
+        try:
+            await self._take_all(answer, wanted)
+        finally:
+            self._report()
+
+    async def _take_all(self, answer: FetchResponse, wanted: dict[Key, Wanted]) -> None:
         out_of_range: list[Followed] = []
         size = 0
         for topic in answer.responses:
@@ -302,13 +309,20 @@ class Fetcher:
     def _pause(self, key: Key, partition: Followed, reason: str) -> None:
         if self._reported.get(key) != reason:
             self._reported[key] = reason
+            self._news.setdefault(reason, []).append(f"{partition.topic}-{partition.index}")
+        self._paused[key] = self._clock.monotonic() + self._settings.replica_fetch_backoff_ms / 1000
+
+    def _report(self) -> None:
+        """Often thousands of partitions have the same problem at the same moment: one line for all of them."""
+        news, self._news = self._news, {}
+        for reason, names in news.items():
             log.warning(
-                "partition cannot follow its leader",
-                partition=f"{partition.topic}-{partition.index}",
+                "partitions cannot follow their leader",
                 leader=self.leader_id,
                 reason=reason,
+                count=len(names),
+                partitions=names[:10],
             )
-        self._paused[key] = self._clock.monotonic() + self._settings.replica_fetch_backoff_ms / 1000
 
     # --- a log that ends outside the leader's ---
 

@@ -165,6 +165,13 @@ class IsrChanges:
         answers = {
             (topic.topic_id, found.partition_index): found for topic in answer.topics for found in topic.partitions
         }
+        refused: dict[str, list[str]] = {}
+        for key, found in answers.items():
+            if found.error_code and key in asked:
+                name = str(asked[key].partition.log.topic_partition)
+                refused.setdefault(ErrorCode(found.error_code).name, []).append(name)
+        for reason, names in refused.items():
+            logger.info("ISRs not changed", error=reason, count=len(names), partitions=names[:10])
         return [key for key, each in asked.items() if self._answered(each, answers.get(key))]
 
     def _failed(self, what: str, error: str) -> None:
@@ -179,9 +186,7 @@ class IsrChanges:
         if answer is None:
             return leadership.refused(change, ErrorCode.UNKNOWN_SERVER_ERROR)
         if answer.error_code:
-            error = ErrorCode(answer.error_code)
-            logger.info("ISR not changed", partition=str(partition.log.topic_partition), error=error.name)
-            again = leadership.refused(change, error)
+            again = leadership.refused(change, ErrorCode(answer.error_code))
             if partition.leadership is leadership:
                 partition.advance()  # a replica that was to join does not count any more
             return again

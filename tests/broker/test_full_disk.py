@@ -7,7 +7,6 @@ from structlog.testing import capture_logs
 
 from barnabas.broker.controller.create_partitions import NewPartitions
 from barnabas.broker.controller.create_topics import NewTopic
-from barnabas.broker.controller.elections import raise_leader_epochs
 from barnabas.broker.obstacles import CannotStart
 from barnabas.broker.registry.embedded import EmbeddedRegistry
 from barnabas.broker.testing.settling import settle
@@ -26,6 +25,7 @@ from barnabas.client.requests.transactions import init_producer_id
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.filesystem import FileSystem
+from tests.broker.controller.cluster import raise_leader_epochs
 from tests.broker.server.harness import connected
 from tests.support.file_systems import NO_SPACE
 from tests.support.manual_clock import ManualClock

@@ -10,13 +10,14 @@ from barnabas.broker.clock import SystemClock
 from barnabas.broker.cluster.deletions import deletions
 from barnabas.broker.cluster.registration import RegistrationRefused
 from barnabas.broker.cluster.term import MIRRORED, Term
+from barnabas.broker.controller.create_partitions import NewPartitions
 from barnabas.broker.controller.create_topics import NewTopic
 from barnabas.broker.controller.delete_topics import TopicReference
-from barnabas.broker.controller.elections import raise_leader_epochs
 from barnabas.broker.controller.results import Decision
 from barnabas.broker.registry.zookeeper import ZooKeeperRegistry
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.cluster.brokers import Brokers, Member
+from tests.broker.controller.cluster import raise_leader_epochs
 from tests.support.zookeeper import ZooKeeper, unavailable
 
 pytestmark = [pytest.mark.java]
@@ -94,6 +95,22 @@ async def test_a_cluster_lives_through_the_loss_of_its_controller(brokers):
     assert deleted.error_code is ErrorCode.NONE
     assert deletions(term._registry) == {created.topic_id: {1, 2, 3}}
     await until(lambda: not any(each.replicas for each in brokers.scripted.values()))
+
+
+async def test_a_topic_whose_partitions_do_not_fit_into_one_transaction(brokers):
+    """ZooKeeper takes a megabyte at a time."""
+    await until(lambda: all(each.live_brokers == [1, 2, 3] for each in brokers.scripted.values()))
+    term = brokers.members[1].term
+    (created,) = await term.create_topics([NewTopic("t", 4000, 3)])
+    assert created.error_code is ErrorCode.NONE
+    partitions = term.cluster.topic("t").partitions
+    assert {len(partition.isr_nodes) for partition in partitions} == {3}
+    (grown,) = await term.create_partitions([NewPartitions("t", 6000)])
+    assert grown.error_code is ErrorCode.NONE
+    assert all(partition.leader_id in (1, 2, 3) for partition in term.cluster.topic("t").partitions)
+    await until(lambda: all(len(each.replicas) == 6000 for each in brokers.scripted.values()))
+    (deleted,) = await term.delete_topics([TopicReference("t")])
+    assert deleted.error_code is ErrorCode.NONE
 
 
 async def test_a_former_controller_knows_what_happened_since(brokers):

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.broker.controller import znodes
+from barnabas.broker.controller.elections import all_partitions
 from barnabas.broker.controller.images import BrokerImage, Endpoint, PartitionImage
 from barnabas.broker.controller.results import Decision, PartitionResult, TopicResult
 from barnabas.broker.controller.view import ClusterView
-from barnabas.broker.registry.tree_operations import Create, Delete, Operation
+from barnabas.broker.registry.tree_operations import Create, Delete, Operation, Set
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.registry.memory import MemoryRegistry
 
@@ -61,3 +62,16 @@ def topic_operations(
 
 def codes(decision: Decision[TopicResult] | Decision[PartitionResult]) -> list[ErrorCode]:
     return [result.error_code for result in decision.results]
+
+
+def raise_leader_epochs(cluster: ClusterView, broker_id: int, controller_epoch: int) -> list[Operation]:
+    """A new leader epoch for every partition that a broker leads."""
+    return [
+        Set(
+            znodes.state_path(topic, index),
+            znodes.write_state(partition._replace(leader_epoch=partition.leader_epoch + 1), controller_epoch),
+            partition.partition_epoch,
+        )
+        for topic, index in all_partitions(cluster)
+        if (partition := cluster.topics[topic].partitions[index]).leader_id == broker_id
+    ]

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from barnabas.broker.config.errors import InvalidConfigError
-from barnabas.broker.controller.create_topics import NewTopic, TopicSettings, create_topics
+from barnabas.broker.controller.create_topics import STATES_AT_ONCE, NewTopic, TopicSettings, create_topics
+from barnabas.broker.controller.failover import first_states
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.controller.results import Decision, TopicResult
 from barnabas.protocol.errors import ErrorCode
@@ -54,6 +55,19 @@ def test_a_topic_is_created() -> None:
         PartitionImage(1, (2, 3), 2, 0, (2, 3), partition_epoch=0),
         PartitionImage(2, (3, 1), 3, 0, (3, 1), partition_epoch=0),
     )
+
+
+def test_a_topic_with_too_many_partitions_for_one_transaction_gets_its_leaders_afterwards() -> None:
+    cluster = Cluster(brokers=(1, 2))
+    cluster.carry_out(decide(cluster, NewTopic("t", STATES_AT_ONCE + 2, 2), NewTopic("u", 1, 1)))
+    leaderless = [partition for partition in cluster.view.topics["t"].partitions if partition.partition_epoch < 0]
+    assert [partition.partition_index for partition in leaderless] == [STATES_AT_ONCE, STATES_AT_ONCE + 1]
+    assert cluster.view.topics["u"].partitions[0].partition_epoch < 0
+    for topic in list(cluster.view.topics.values()):
+        cluster.registry.apply(list(first_states(cluster.view, topic, {1, 2})))
+    *_, last = cluster.view.topics["t"].partitions
+    assert (last.leader_id, set(last.isr_nodes), last.partition_epoch) == (last.replica_nodes[0], {1, 2}, 0)
+    assert cluster.view.topics["u"].partitions[0].partition_epoch == 0
 
 
 def test_minus_one_stands_for_the_defaults() -> None:

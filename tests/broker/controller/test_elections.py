@@ -1,7 +1,7 @@
 """Each error is the one that Apache Kafka 4.3 gives."""
 
 from barnabas.broker.controller import znodes
-from barnabas.broker.controller.elections import ElectionType, elect_leaders, raise_leader_epochs
+from barnabas.broker.controller.elections import ElectionType, all_partitions, elect_leaders
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.registry.tree_operations import Set
 from barnabas.protocol.errors import ErrorCode
@@ -19,7 +19,6 @@ def test_on_one_broker_there_is_nothing_to_elect() -> None:
     cluster = Cluster(topics={"t": [(1,), (1,)]})
     for kind in ElectionType:
         assert codes(elect_leaders(cluster.view, kind, [("t", 0), ("t", 1), ("t", 0)])) == [NOT_NEEDED] * 3
-        assert elect_leaders(cluster.view, kind, None).results == []
         assert elect_leaders(cluster.view, kind, []).results == []
 
 
@@ -33,8 +32,8 @@ def test_partitions_that_do_not_exist() -> None:
 def test_the_preferred_leader_comes_back() -> None:
     cluster = Cluster(brokers=(1, 2), topics={"t": [(1, 2), (1, 2)]})
     set_state(cluster, 1, leader=2, isr=(2, 1))
-    decision = elect_leaders(cluster.view, ElectionType.PREFERRED, None)
-    assert decision.results == [("t", 1, ErrorCode.NONE, None)]
+    decision = elect_leaders(cluster.view, ElectionType.PREFERRED, all_partitions(cluster.view))
+    assert codes(decision) == [NOT_NEEDED, ErrorCode.NONE]
     cluster.carry_out(decision)
     assert cluster.view.topics["t"].partitions[1] == PartitionImage(1, (1, 2), 1, 6, (2, 1), partition_epoch=2)
 
@@ -51,7 +50,7 @@ def test_the_preferred_leader_is_not_in_sync_or_not_alive() -> None:
     cluster = Cluster(brokers=(1, 2), topics={"t": [(1, 2), (3, 2)]})
     set_state(cluster, 0, leader=2, isr=(2,))
     set_state(cluster, 1, leader=2, isr=(2, 3))
-    decision = elect_leaders(cluster.view, ElectionType.PREFERRED, None)
+    decision = elect_leaders(cluster.view, ElectionType.PREFERRED, all_partitions(cluster.view))
     assert codes(decision) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE] * 2
 
 
@@ -65,11 +64,3 @@ def test_an_unclean_election_takes_a_replica_that_is_alive() -> None:
     first, second, _ = cluster.view.topics["t"].partitions
     assert (first.leader_id, first.leader_epoch, first.isr_nodes) == (2, 6, (2,))
     assert (second.leader_id, second.leader_epoch, second.isr_nodes) == (3, 6, (3,))
-
-
-def test_a_new_epoch_for_what_a_broker_leads() -> None:
-    cluster = Cluster(brokers=(1, 2), topics={"t": [(1, 2), (2, 1)], "u": [(1,)]})
-    cluster.registry.apply(raise_leader_epochs(cluster.view, 1, controller_epoch=9))
-    epochs = {name: [p.leader_epoch for p in topic.partitions] for name, topic in cluster.view.topics.items()}
-    assert epochs == {"t": [1, 0], "u": [1]}
-    assert b'"controller_epoch":9' in cluster.registry.get("/brokers/topics/t/partitions/0/state").data

@@ -129,6 +129,12 @@ async def test_ephemeral_nodes_go_with_their_session(two):
     await until(second, lambda: second.find("/a") is None)
 
 
+async def test_a_transaction_that_is_too_large_is_an_error_that_says_so(registry):
+    with pytest.raises(RegistryUnavailable, match=r"jute\.maxbuffer is probably less than the 2,\d+,\d+ bytes"):
+        await registry.multi([Create("/large", bytes(1_000_000)), Create("/larger", bytes(1_000_000))])
+    await write_when_it_can(registry, "/", b"it goes on")
+
+
 async def test_an_unreachable_server_is_an_error():
     with pytest.raises(RegistryUnavailable, match="cannot be reached within 300 ms"):
         await ZooKeeperRegistry.open("127.0.0.1:1", 6000, 300)

@@ -236,7 +236,8 @@ async def test_a_partition_that_fails_waits_while_the_others_continue(fetcher, l
     await follow(fetcher, bad, good)
     with capture_logs() as logs:
         await leader.sends(data(0, b"x"), data(1, b"y"))
-    assert "partition cannot follow its leader" in [entry["event"] for entry in logs]
+    (entry,) = (entry for entry in logs if entry["event"] == "partitions cannot follow their leader")
+    assert (entry["count"], entry["partitions"]) == (1, ["t-0"])
     assert (good.told, leader.asked[2]) == ([("append", b"y", 11, 1)], {1: 11})
     clock.advance(BACKOFF)
     bad.error = None
