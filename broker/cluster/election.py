@@ -140,6 +140,8 @@ class Election:
     async def _begin_term(self, registry: Registry, elected: Elected) -> None:
         term = await self._make_term(registry, elected, self._on_term_end)
         self.term = term
+        if not self._still_elected(registry, elected):  # what happened before there was a term has not ended it
+            raise Deposed
         await term.begin()
         if not term.is_active:
             self._end_term()

@@ -173,11 +173,14 @@ class ZooKeeperRegistry(TreeRegistry):
                 case Check():
                     pass
         numbers = {}
+        gone: list[Change] = []
         for path, found in zip(created, await self._get(created), strict=True):
             if found is not None:
                 numbers[path] = found
+            else:  # somebody else has deleted it already, and no watch will report that
+                gone.append(Change(path, None))
         below = await self._list([path for path, found in numbers.items() if found.node and not found.node.ephemeral])
-        self._show([numbers.get(change.path, change) if change.node else change for change in changes])
+        self._show([*(numbers.get(change.path, change) if change.node else change for change in changes), *gone])
         # From now on ZooKeeper reports what others do there. What they did before is read.
         news = [path for path, names in below.items() if any(f"{path}/{name}" not in own for name in names)]
         if news:

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.broker.cluster.election import Elected
 from barnabas.broker.cluster.term import Term
 from barnabas.broker.cluster.writes import Deposed
 from barnabas.broker.controller import znodes
@@ -14,11 +17,11 @@ from barnabas.broker.controller.delete_topics import TopicReference
 from barnabas.broker.controller.elections import ElectionType
 from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.registry.errors import RegistryUnavailable
-from barnabas.broker.registry.registry import Change, WatchCallback
+from barnabas.broker.registry.registry import Change, Registry, WatchCallback
 from barnabas.broker.registry.session import Session
 from barnabas.broker.registry.tree_operations import Create, Delete, Operation, Set
 from barnabas.protocol.errors import ErrorCode
-from tests.broker.cluster.brokers import Brokers
+from tests.broker.cluster.brokers import Brokers, Member
 
 
 class FaultySession(Session):
@@ -153,6 +156,26 @@ async def test_one_that_is_deposed_before_its_term_starts_has_not_failed(
         await brokers.settle()
     assert len(brokers.controllers) == 1
     assert [entry for entry in logs if entry["log_level"] == "error"] == []
+
+
+async def test_one_whose_node_is_deleted_before_it_has_a_term_stands_again(brokers: Brokers) -> None:
+    deleted = []
+
+    async def deleted_once(member: Member, registry: Registry, elected: Elected, on_end: Any) -> Term:
+        if not deleted:
+            deleted.append(elected.epoch)
+            for other in {1, 2, 3} - {member.broker_id}:
+                await brokers.members[other].stop()  # nobody else will be elected
+            await member.session.multi([Delete(znodes.CONTROLLER)])
+        return await Member._make_term(member, registry, elected, on_end)
+
+    for member in brokers.members.values():
+        member.election._make_term = partial(deleted_once, member)
+    await brokers.members[3].session.multi([Delete(znodes.CONTROLLER)])
+    await brokers.settle()
+    (controller,) = brokers.controllers
+    assert says(brokers) == (controller, deleted[0] + 1)
+    assert term_of(brokers, controller).epoch == deleted[0] + 1
 
 
 async def test_one_that_stops_before_its_term_begins_stops(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,24 @@ async def test_a_node_that_is_made_again_between_two_reads_is_seen(two, monkeypa
     await until(second, lambda: second.find("/a") is not None and second.get("/a").data == b"new")
 
 
+async def test_an_own_node_that_somebody_deletes_at_once_is_gone(two, monkeypatch):
+    """Before its creator has read it back, so that there is no watch yet."""
+    first, second = two
+    look = first._client.get_async
+
+    def deleted(path, watch):
+        monkeypatch.undo()
+        second._client.delete("/a")
+        return look(path, watch)
+
+    told = []
+    first.watch("/a", told.extend)
+    monkeypatch.setattr(first._client, "get_async", deleted)
+    await first.create_ephemeral("/a")
+    assert first.find("/a") is None
+    assert [(change.path, change.node is None) for change in told] == [("/a", False), ("/a", True)]
+
+
 async def test_ephemeral_nodes_go_with_their_session(two):
     first, second = two
     await first.create_ephemeral("/a")
