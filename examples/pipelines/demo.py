@@ -67,6 +67,14 @@ def main() -> int:
             done.set()
             generator.join()
         counts = read_counts(bootstrap, "word-counts")
+    if not counts:
+        console.print(
+            f"Spark has counted nothing within {options.seconds:g} s: this machine seems to be busy. Try: "
+            f"{sys.executable} {__file__} --seconds {3 * options.seconds:g}",
+            style="red",
+            highlight=False,
+        )
+        return 1
     draw(counts, options.output)
     words = sum(sum(each.values()) for each in counts.values())
     console.print(f"{words:,} words in {len(counts)} windows; the picture is {options.output.resolve()}")
