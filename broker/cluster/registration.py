@@ -81,7 +81,7 @@ async def register(
             await registry.multi([Create(path, data, ephemeral=True)])
         except NodeExists:
             await registry.refresh(path)
-            await _wait_for_former_session(registry, broker, clock, directory_id, end)
+            await _wait_for_former_session(registry, broker, clock, directory_id, patience)
             continue
         except RegistryUnavailable:
             if not await _was_written(registry, path, data, clock, end):
@@ -109,33 +109,47 @@ async def _was_written(registry: Registry, path: str, data: bytes, clock: Clock,
 
 
 async def _wait_for_former_session(
-    registry: Registry, broker: BrokerImage, clock: Clock, directory_id: str, end: float
+    registry: Registry, broker: BrokerImage, clock: Clock, directory_id: str, patience: float
 ) -> None:
-    """Wait until the node that is in the way is gone. RegistrationRefused if it is another broker's, or stays."""
+    """Wait until the node that is in the way is gone. RegistrationRefused if it is another broker's, or stays.
+
+    A registry that was away gives every session its whole time again when it is back.
+    """
     path = znodes.broker_path(broker.broker_id)
     gone = asyncio.Event()
     cancel = registry.watch(path, lambda changes: gone.set())
+    answered = clock.monotonic()  # when the registry last did
+    end = answered + patience
+    waited = False
     try:
-        node = registry.find(path)
-        if node is None:
-            return
-        other = znodes.read_broker(broker.broker_id, node)
-        where = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in other.endpoints)
-        if znodes.read_directory_id(broker.broker_id, node) != directory_id:
-            raise RegistrationRefused(
-                f"another broker with the id {broker.broker_id} is registered, at {where}; "
-                "each broker of a cluster needs a node.id of its own"
-            )
-        log.info("waiting for the end of this broker's former session", broker=broker.broker_id)
-        remaining = end - clock.monotonic()
-        if remaining <= 0:
-            raise RegistrationRefused(
-                f"broker {broker.broker_id} is still registered, at {where}, by a session that does not end; "
-                "is the same broker running twice?"
-            )
-        timer = clock.call_later(remaining, gone.set)
-        await gone.wait()
-        timer.cancel()
+        while (node := registry.find(path)) is not None:
+            other = znodes.read_broker(broker.broker_id, node)
+            where = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in other.endpoints)
+            if znodes.read_directory_id(broker.broker_id, node) != directory_id:
+                raise RegistrationRefused(
+                    f"another broker with the id {broker.broker_id} is registered, at {where}; "
+                    "each broker of a cluster needs a node.id of its own"
+                )
+            if clock.monotonic() >= end:
+                raise RegistrationRefused(
+                    f"broker {broker.broker_id} is still registered, at {where}, by a session that does not end; "
+                    "is the same broker running twice?"
+                )
+            if not waited:
+                waited = True
+                log.info("waiting for the end of this broker's former session", broker=broker.broker_id)
+            timer = clock.call_later(_LOOK_AGAIN_SECONDS, gone.set)
+            await gone.wait()
+            timer.cancel()
+            gone.clear()
+            try:
+                await registry.refresh(path)
+            except RegistryUnavailable:
+                if clock.monotonic() - answered >= patience:
+                    raise
+                end = clock.monotonic() + patience
+            else:
+                answered = clock.monotonic()
     finally:
         cancel()
 

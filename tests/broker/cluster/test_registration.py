@@ -95,6 +95,49 @@ async def test_a_former_session_that_does_not_end() -> None:
         await entering
 
 
+class Away(Session):
+    away = False
+
+    async def refresh(self, path: str) -> None:
+        if self.away:
+            raise RegistryUnavailable("it cannot be reached")
+        await super().refresh(path)
+
+
+async def passes(clock: ManualClock, seconds: int) -> None:
+    for _ in range(seconds):
+        clock.advance(1)
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
+async def test_a_former_session_lasts_longer_if_the_registry_was_away() -> None:
+    registry, clock = await tree(), ManualClock()
+    former, session = Session(registry), Away(registry)
+    epoch = await enter(former, clock)
+    entering = asyncio.create_task(enter(session, clock))
+    await passes(clock, 1)
+    session.away = True
+    await passes(clock, 7)
+    session.away = False
+    await passes(clock, 8)
+    assert not entering.done()
+    await former.expire()
+    assert await entering > epoch
+
+
+async def test_a_registry_that_stays_away_is_not_waited_for() -> None:
+    registry, clock = await tree(), ManualClock()
+    await enter(Session(registry), clock)
+    session = Away(registry)
+    entering = asyncio.create_task(enter(session, clock))
+    await passes(clock, 1)
+    session.away = True
+    await passes(clock, 10)
+    with pytest.raises(RegistryUnavailable):
+        await entering
+
+
 async def test_another_broker_with_the_same_id_is_refused_at_once() -> None:
     registry, clock = await tree(), ManualClock()
     await enter(Session(registry), clock)

@@ -132,8 +132,11 @@ class Faults:
 
     def wipe_a_disk(self) -> None:
         """Nothing is guaranteed unless everything is in sync before, and the others know it before the next fault."""
-        self.cluster.start_those_that_ended()
-        self.cluster.await_whole(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while self.cluster.what_is_missing() and time.monotonic() < deadline:
+            self.cluster.start_those_that_ended()  # one may end while it starts, because ZooKeeper has gone
+            time.sleep(0.5)
+        self.cluster.await_whole(1)
         broker = self._any_broker()
         self.tell(f"  broker {broker.id}")
         broker.kill()
