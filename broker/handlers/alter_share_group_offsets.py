@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.group.share.offsets import alter_error, alteration
+from barnabas.broker.group.topics import MOST_NAMES
 from barnabas.broker.server.pieces import Steps, each
 from barnabas.broker.server.request import Request
 from barnabas.broker.share.error_texts import text_of
@@ -34,6 +35,8 @@ def handle(
         return alter_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not message.group_id:
         return alter_error(ErrorCode.INVALID_GROUP_ID)
+    if len(message.topics) > MOST_NAMES:
+        return alter_error(ErrorCode.INVALID_REQUEST, f"A request names at most {MOST_NAMES} topics.")
     topics, refused = [], []
     for topic in message.topics:
         error, image = ErrorCode.NONE, broker.cluster.topic(topic.topic_name)

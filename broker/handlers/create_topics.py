@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config import TopicConfig
+from barnabas.broker.config_resources import MOST_SETTINGS
 from barnabas.broker.controller.create_topics import NewTopic
 from barnabas.broker.controller.results import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, TopicResult, duplicates
 from barnabas.broker.security.authorizer import EVERYTHING, Access
@@ -42,7 +43,8 @@ async def handle(broker: Broker, request: Request | None, message: CreateTopicsR
         return CreateTopicsResponse(topics=await broker.pieces.result(each(too_many, message.topics)))
     access = EVERYTHING if request is None else request.access
     denied = _not_creatable(access, message.topics)
-    allowed = [topic for topic in message.topics if topic.name not in denied]
+    too_long = [topic for topic in message.topics if len(topic.configs) > MOST_SETTINGS and topic.name not in denied]
+    allowed = [topic for topic in message.topics if len(topic.configs) <= MOST_SETTINGS and topic.name not in denied]
     wanted = await broker.pieces.result(each(_wanted, allowed))
     results = await term.create_topics(
         wanted,
@@ -51,7 +53,8 @@ async def handle(broker: Broker, request: Request | None, message: CreateTopicsR
         admit=admitted(request, strict_from_version=6),
     )
     created = await broker.pieces.result(each(partial(_result, broker, access), results))
-    return CreateTopicsResponse(topics=[*created, *denied.values()])
+    refused = [_refused(ErrorCode.INVALID_CONFIG, topic, f"More than {MOST_SETTINGS} settings.") for topic in too_long]
+    return CreateTopicsResponse(topics=[*created, *denied.values(), *refused])
 
 
 def _not_creatable(access: Access, topics: Sequence[CreatableTopic]) -> dict[str, CreatableTopicResult]:

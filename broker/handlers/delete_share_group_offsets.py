@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.group.share.offsets import delete_error
+from barnabas.broker.group.topics import MOST_NAMES
 from barnabas.broker.server.request import Request
 from barnabas.broker.share.error_texts import text_of
 from barnabas.protocol.acls import AclOperation
@@ -30,6 +31,9 @@ def handle(broker: Broker, request: Request, message: DeleteShareGroupOffsetsReq
         return
     if not message.group_id:
         request.answer(delete_error(ErrorCode.INVALID_GROUP_ID))
+        return
+    if len(message.topics) > MOST_NAMES:
+        request.answer(delete_error(ErrorCode.INVALID_REQUEST, f"A request names at most {MOST_NAMES} topics."))
         return
     topics, refused = [], []
     for topic in message.topics:

@@ -35,7 +35,10 @@ _NAMES_PER_RUN: Final = 2000
 def handle(
     broker: Broker, request: Request, message: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:
-    asked = set((yield from each(lambda topic: topic.name, message.topics)))
+    asked = set()
+    for topic in message.topics:
+        asked.add(topic.name)
+        yield
     cursor = message.cursor
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
         return (yield from _invalid(message))

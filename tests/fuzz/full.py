@@ -21,11 +21,12 @@ from barnabas.broker.group.topics import MOST_NAMES
 from barnabas.client.requests import admin
 from barnabas.client.wire import Wire
 from barnabas.protocol.api import ApiKey, request_type
+from barnabas.protocol.decoder import MOST_BYTES, MOST_ELEMENTS
 from barnabas.protocol.frames import request_frame
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from barnabas.protocol.schema import STRING, Message, StructType, wire_types
+from barnabas.protocol.schema import STRING, Message, Struct, StructType, wire_types
 from tests.fuzz.broker import BrokerUnderTest
 from tests.fuzz.turns import LONG
 from tests.fuzz.values import Values
@@ -52,12 +53,14 @@ class Filling(NamedTuple):
         return f"{self.text}{number:x}"
 
 
-# A message has at most 100,000 elements and 16 MiB of text. More of either is refused before it is decoded.
+# Just below what a message may have. More of either is refused before it is decoded.
+_ELEMENTS = MOST_ELEMENTS - 10
+_TEXT = MOST_BYTES - 100_000
 FILLINGS = (
-    Filling("short", 99_000, ""),
-    Filling("long", 15_000, "x" * 1000),
-    Filling("longest", 500, "x" * 32_000),
-    Filling("known", 49_000, ""),
+    Filling("short", MOST_ELEMENTS, ""),
+    Filling("long", MOST_ELEMENTS, "x" * 1000),
+    Filling("longest", MOST_ELEMENTS, "x" * 32_000),
+    Filling("known", MOST_ELEMENTS, ""),
 )
 
 
@@ -86,11 +89,15 @@ def full(key: ApiKey, version: int, path: tuple[str, ...], filling: Filling) -> 
         setattr(parent, name, [element])
         parent = element
     (element_type,) = wire_types(struct)[path[-1]]
-    if element_type is STRING:
-        elements: list[Any] = [filling.element(number) for number in range(filling.count)]
-    else:
-        count = filling.count // (1 + sum(isinstance(each, list) for each in wire_types(element_type).values()))
-        elements = [_element(values, element_type, version, filling.element(number)) for number in range(count)]
+    elements: list[Any] = []
+    weight = _weight(message)
+    for number in range(filling.count):
+        text = filling.element(number)
+        element = text if element_type is STRING else _element(values, element_type, version, text)
+        weight += _weight([element])
+        if weight.elements > _ELEMENTS or weight.text > _TEXT:
+            break
+        elements.append(element)
     setattr(parent, path[-1], elements)
     return message
 
@@ -107,6 +114,28 @@ def _element(values: Values, struct: Any, version: int, text: str) -> Any:
         elif isinstance(wire_type, list):
             setattr(element, name, (getattr(element, name) or [])[:1])
     return element
+
+
+class Weight(NamedTuple):
+    """What the decoder counts: the elements of all arrays, and the bytes of all texts."""
+
+    elements: int
+    text: int
+
+    def __add__(self, other: Weight) -> Weight:  # type: ignore[override]
+        return Weight(self.elements + other.elements, self.text + other.text)
+
+
+def _weight(value: Any) -> Weight:
+    if isinstance(value, str):
+        return Weight(0, len(value.encode()))
+    if isinstance(value, bytes):
+        return Weight(0, len(value))
+    if isinstance(value, list):
+        return sum(map(_weight, value), Weight(len(value), 0))
+    if isinstance(value, Struct):
+        return sum((_weight(getattr(value, name)) for name in type(value).fields), Weight(0, 0))
+    return Weight(0, 0)
 
 
 def requests(only: str) -> Iterator[Request]:

@@ -15,6 +15,7 @@ def test_arrays_are_found_at_every_depth():
     assert ("groups", "topics", "partition_indexes") not in found  # numbers are no texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filling", FILLINGS, ids=lambda filling: filling.name)
 def test_a_full_request_is_within_the_limits_of_a_message(filling):
     version = request_type(ApiKey.DELETE_TOPICS).versions.highest

@@ -20,12 +20,20 @@ from barnabas.protocol.messages.alter_client_quotas import (
     RequestEntityData,
     RequestEntryData,
 )
+from barnabas.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
@@ -164,3 +172,43 @@ async def test_one_entity_has_a_bounded_number_of_parts_and_quotas(broker, messa
     assert [entry.error_code for entry in answer.entries] == [ErrorCode.INVALID_REQUEST]
     asked = [part.entity_type for part in message.entries[0].entity]
     assert [part.entity_type for part in answer.entries[0].entity] == asked
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (
+            ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+            AlterShareGroupOffsetsRequest(
+                group_id="g",
+                topics=[
+                    AlterShareGroupOffsetsRequestTopic(topic_name=f"{number:x}", partitions=[])
+                    for number in range(MOST_NAMES + 1)
+                ],
+            ),
+        ),
+        (
+            ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+            DeleteShareGroupOffsetsRequest(
+                group_id="g",
+                topics=[
+                    DeleteShareGroupOffsetsRequestTopic(topic_name=f"{number:x}") for number in range(MOST_NAMES + 1)
+                ],
+            ),
+        ),
+    ],
+    ids=["alter", "delete"],
+)
+async def test_one_request_moves_a_share_group_in_a_bounded_number_of_topics(broker, key, message):
+    async with connected(broker.server) as client:
+        answer = await client.ask(key, message, version_of(key))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_a_new_topic_has_a_bounded_number_of_settings(broker):
+    new = admin.new_topic("new", configs=[(f"setting-{number}", "1") for number in range(MOST_SETTINGS + 1)])
+    async with connected(broker.server) as client:
+        message = admin.create_topics(new, admin.new_topic("other"))
+        answer = await client.ask(ApiKey.CREATE_TOPICS, message, version_of(ApiKey.CREATE_TOPICS))
+    errors = {topic.name: topic.error_code for topic in answer.topics}
+    assert errors == {"new": ErrorCode.INVALID_CONFIG, "other": ErrorCode.NONE}
