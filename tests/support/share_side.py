@@ -112,10 +112,10 @@ class ShareSide(Side):
         message = shares.share_acknowledge(self.group, who, epoch, acknowledgements, **fields)
         return self._of(who, ApiKey.SHARE_ACKNOWLEDGE, message, version)
 
-    def produce(self, place, *batches, topic="t"):
-        """Batches of so many records each."""
+    def produce(self, place, *batches, topic="t", timestamp=None):
+        """Batches of so many records each, of now unless a time is given."""
         for count in batches:
-            records = batch(*(b"%d" % number for number in range(count)))
+            records = batch(*(b"%d" % number for number in range(count)), timestamp=timestamp)
             answer = self.ask(ApiKey.PRODUCE, produce((topic, place[1], records)), 9)
             assert not answer.responses[0].partition_responses[0].error_code
 
