@@ -23,6 +23,7 @@ from barnabas.broker.registry.tree_operations import Operation, Set
 from barnabas.protocol.errors import ErrorCode
 
 MAX_TOPICS_PER_REQUEST: Final = 1000
+TOO_MANY_TOPICS: Final = f"One request adds partitions to at most {MAX_TOPICS_PER_REQUEST} topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,8 @@ def create_partitions(
     cluster: ClusterView, topics: Sequence[NewPartitions], admit: Admit = everything
 ) -> Decision[TopicResult]:
     if len(topics) > MAX_TOPICS_PER_REQUEST:
-        message = f"One request adds partitions to at most {MAX_TOPICS_PER_REQUEST} topics"
-        return Decision(
-            [TopicResult(t.name, error_code=ErrorCode.POLICY_VIOLATION, error_message=message) for t in topics]
-        )
+        error = ErrorCode.POLICY_VIOLATION
+        return Decision([TopicResult(t.name, error_code=error, error_message=TOO_MANY_TOPICS) for t in topics])
     repeated = duplicates(topic.name for topic in topics)
     results = [
         TopicResult(name, error_code=ErrorCode.INVALID_REQUEST, error_message="The topic is named twice")

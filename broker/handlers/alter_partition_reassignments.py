@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.controller.reassignments import Reassignment
 from barnabas.broker.controller.results import NOT_CONTROLLER, PartitionResult
-from barnabas.broker.server.pieces import each, parts, spread
+from barnabas.broker.server.pieces import Steps, each, parts, spread
 from barnabas.broker.server.request import Request
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition_reassignments import (
@@ -35,12 +35,13 @@ async def handle(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER, responses=[]
         )
     if message.timeout_ms <= 0:
-        return _timed_out(message)
-    wanted = [
-        Reassignment(topic.name, p.partition_index, None if p.replicas is None else tuple(p.replicas))
-        for topic in message.topics
-        for p in topic.partitions
-    ]
+        return await broker.pieces.result(_timed_out(message))
+    wanted: list[Reassignment] = []
+    async for topic in spread(message.topics):
+        wanted += [
+            Reassignment(topic.name, p.partition_index, None if p.replicas is None else tuple(p.replicas))
+            for p in topic.partitions
+        ]
     results: list[PartitionResult] = []
     async for some in spread(parts(wanted, _AT_A_TIME)):
         results += await term.alter_partition_reassignments(
@@ -63,18 +64,14 @@ def _answer(result: PartitionResult) -> ReassignablePartitionResponse:
     )
 
 
-def _timed_out(message: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+def _timed_out(message: AlterPartitionReassignmentsRequest) -> Steps[AlterPartitionReassignmentsResponse]:
     error = ErrorCode.REQUEST_TIMED_OUT
-    return AlterPartitionReassignmentsResponse(
-        error_code=error,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(partition_index=partition.partition_index, error_code=error)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in message.topics
-        ],
-    )
+    responses = []
+    for topic in message.topics:
+        partitions = [
+            ReassignablePartitionResponse(partition_index=partition.partition_index, error_code=error)
+            for partition in topic.partitions
+        ]
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
+        yield
+    return AlterPartitionReassignmentsResponse(error_code=error, responses=responses)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.controller.create_partitions import NewPartitions
+from barnabas.broker.controller.create_partitions import MAX_TOPICS_PER_REQUEST, TOO_MANY_TOPICS, NewPartitions
 from barnabas.broker.controller.results import TopicResult, duplicates
 from barnabas.broker.server.metering import admitted
 from barnabas.broker.server.pieces import each
@@ -32,6 +32,9 @@ async def handle(broker: Broker, request: Request, message: CreatePartitionsRequ
         error = ErrorCode.NOT_CONTROLLER if term is None else ErrorCode.REQUEST_TIMED_OUT
         refused = await broker.pieces.result(each(partial(_refused, error), message.topics))
         return CreatePartitionsResponse(results=refused)
+    if len(message.topics) > MAX_TOPICS_PER_REQUEST:  # before anybody looks at each of them
+        too_many = partial(_refused, ErrorCode.POLICY_VIOLATION, message=TOO_MANY_TOPICS)
+        return CreatePartitionsResponse(results=await broker.pieces.result(each(too_many, message.topics)))
     access = request.access
     twice = duplicates(topic.name for topic in message.topics)
     denied = {
@@ -50,8 +53,8 @@ async def handle(broker: Broker, request: Request, message: CreatePartitionsRequ
     return CreatePartitionsResponse(results=[*await broker.pieces.result(each(_answer, results)), *denied.values()])
 
 
-def _refused(error: ErrorCode, topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
-    return CreatePartitionsTopicResult(name=topic.name, error_code=error)
+def _refused(error: ErrorCode, topic: CreatePartitionsTopic, message: str | None = None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=topic.name, error_code=error, error_message=message)
 
 
 def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
