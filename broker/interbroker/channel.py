@@ -108,7 +108,8 @@ class Channel:
         except OSError as error:
             raise ChannelError(f"cannot connect to {self.host}:{self.port}: {error.strerror or error}") from error
         finally:
-            self._connecting = None
+            if self._connecting is asyncio.current_task():  # and not one that was started after this was given up
+                self._connecting = None
         if self.closed:
             sock.close()
             raise ChannelError("the channel is closed")

@@ -180,6 +180,38 @@ async def test_a_connection_that_is_never_established_is_abandoned(clock):
         await asked
 
 
+async def test_an_attempt_to_connect_that_was_given_up_does_not_hide_the_next_one(clock):
+    """Otherwise a third would be made beside the second, and nobody would read from one of their sockets."""
+    attempts, connecting = [], asyncio.Event()
+
+    class Slow(Network):
+        async def connect(self, host, port):
+            attempts.append(asyncio.get_running_loop().create_future())
+            connecting.set()
+            try:
+                return await attempts[-1]
+            finally:
+                for _ in range(5):  # to give up takes a while, too
+                    await asyncio.sleep(0)
+
+    loop = asyncio.get_running_loop()
+    channel = Channel(Slow(loop), clock, loop, "127.0.0.1", 1, "1")
+    first = asyncio.ensure_future(ask(channel, timeout_ms=20))
+    await connecting.wait()
+    clock.advance(0.02)  # the first attempt is given up, and its task has not ended yet
+    others = [asyncio.ensure_future(ask(channel)) for _ in range(2)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    others.append(asyncio.ensure_future(ask(channel)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(attempts) == 2
+    with pytest.raises(ChannelError, match="no answer"):
+        await first
+    channel.close()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
 async def test_a_closed_channel_accepts_no_requests(channel_to):
     async with OtherBroker(shut_down) as broker:
         channel = channel_to(broker)
