@@ -55,7 +55,7 @@ from barnabas.broker.controller.uuids import random_uuid
 from barnabas.broker.controller.view import ClusterView
 from barnabas.broker.interbroker.order_lines import OrderLines
 from barnabas.broker.quotas.mutations import Admit, everything
-from barnabas.broker.registry.errors import RegistryError, RegistryUnavailable
+from barnabas.broker.registry.errors import Conflict, RegistryError, RegistryUnavailable
 from barnabas.broker.registry.registry import Registry
 from barnabas.broker.registry.tree_operations import Delete, Operation
 from barnabas.broker.server.pieces import parts, spread
@@ -396,7 +396,7 @@ class Term:
 
         try:
             await self._writes.carry_out_in_parts(decide)
-        except (RegistryUnavailable, Deposed) as failure:
+        except (RegistryUnavailable, Deposed, Conflict) as failure:  # `_look_after` tries again, or the next controller
             log.warning("new partitions have no leaders yet", topics=sorted(names)[:10], reason=str(failure))
         return await self._taken(taken, decided, timeout_ms)
 

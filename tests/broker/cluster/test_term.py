@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from barnabas.broker.controller.delete_topics import TopicReference
 from barnabas.broker.controller.elections import ElectionType
 from barnabas.broker.controller.images import NO_LEADER
 from barnabas.broker.controller.reassignments import Reassignment
+from barnabas.broker.registry.errors import NodeExists, RegistryUnavailable
 from barnabas.broker.registry.tree_operations import Create, Set
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
@@ -89,6 +91,30 @@ async def test_creation_waits_for_the_leaders_but_not_longer_than_the_request(br
 
     (followed,) = await brokers.term.create_topics([NewTopic("u", assignments=[(0, (3, 2))])], timeout_ms=5000)
     assert followed.error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("failure", [None, RegistryUnavailable("lost"), NodeExists("/somebody/else")])
+async def test_the_states_of_many_partitions_follow_the_topic(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, failure: Exception | None
+) -> None:
+    """Whatever keeps them from being written with the request, the controller gives the partitions their leaders."""
+    monkeypatch.setattr("barnabas.broker.controller.create_topics.STATES_AT_ONCE", 1)
+    write = brokers.term._writes.carry_out_in_parts
+    failures = [failure] if failure else []
+
+    async def fails_once(decide: Any) -> None:
+        if failures and "_led" in getattr(decide, "__qualname__", ""):  # with the request, not afterwards
+            raise failures.pop()
+        await write(decide)
+
+    monkeypatch.setattr(brokers.term._writes, "carry_out_in_parts", fails_once)
+    (result,) = await brokers.term.create_topics([NewTopic("t", 3, 3)])
+    assert result.error_code is ErrorCode.NONE
+    await brokers.pass_time(1)
+    await brokers.settle()
+    assert not failures
+    assert NO_LEADER not in [partition.leader_id for partition in brokers.term.cluster.topics["t"].partitions]
+    assert all(len(scripted.replicas) == 3 for scripted in brokers.scripted.values())
 
 
 async def test_a_topic_one_of_whose_logs_cannot_be_created_stays(brokers: Brokers) -> None:
