@@ -62,19 +62,17 @@ class ConsumerMember(GroupMember):
         position = self.positions.get((name, index))
         return position is not None and position.offset >= end
 
-    def _let_go(self, places: Iterable[Place], *, fenced: bool = False) -> None:
+    def _let_go(self, places: Iterable[Place]) -> None:
         for place in places:
             self.positions.pop(place, None)
             self.committed.pop(place, None)
             ownership = self._ownerships.pop(place)
-            ownership.ended, ownership.fenced = self.loop.time(), fenced
+            ownership.ended = self.loop.time()
             self._unheard.append(ownership)
 
     def _start_over(self) -> None:
-        self._let_go(list(self.positions), fenced=True)
-        for ownership in self._unheard:
-            ownership.fenced = True
-        self._unheard = []
+        self._let_go(list(self.positions))
+        self._was_fenced()
         self.epoch = 0
         self.assignment += 1
         self._owned: dict[bytes, list[int]] = {}
@@ -83,10 +81,20 @@ class ConsumerMember(GroupMember):
         self._say_everything = True
 
     async def _leave(self) -> None:
+        """Say that it has gone. Only now may it hear that its session ended before it let go."""
         leaving = groups.consumer_group_heartbeat(self.group, self.member_id, _LEAVING)
         with suppress(Lost, Refused):
             broker = await self.coordinator(self.group, lookup.GROUP)
-            await self.ask(broker, leaving, _VERSION, ConsumerGroupHeartbeatResponse, purpose="heartbeats")
+            found = await self.ask(broker, leaving, _VERSION, ConsumerGroupHeartbeatResponse, purpose="heartbeats")
+            if found.error_code == ErrorCode.NONE:
+                return
+        self._was_fenced()
+
+    def _was_fenced(self) -> None:
+        """The coordinator may have given its partitions away before it let go of them, and did not hear of that."""
+        for ownership in self._unheard:
+            ownership.fenced = True
+        self._unheard = []
 
     # --- what it is told ---
 

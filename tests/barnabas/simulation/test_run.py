@@ -75,6 +75,35 @@ def test_a_coordinator_that_gives_away_what_somebody_still_has_is_caught():
     assert found.promise == "two owners"
 
 
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_a_member_may_close_before_it_hears_that_its_session_ended(seed):
+    """Its partitions are another member's by then. In seed 13, its goodbye is the first thing that is heard."""
+    topics = {"topics": ["t"]}
+    plan = Plan(
+        seed=seed,
+        brokers=1,
+        seconds=12.0,
+        topics=(("t", 3),),
+        deletable=(),
+        clients=(
+            ClientPlan("producer", "p", topics | {"pause": (0.05, 0.1)}),
+            ClientPlan("consumer protocol", "member0", topics | {"group": "g"}),
+            ClientPlan("consumer protocol", "member1", topics | {"group": "g"}),
+        ),
+        faults=(Fault(3.0, "clients unheard", 1, 9.0),),
+        replication=1,
+        settings={
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": "3000",
+            "group.consumer.min.heartbeat.interval.ms": "100",
+            "group.consumer.heartbeat.interval.ms": "300",
+        },
+    )
+    result = run(plan)
+    assert not result.findings, "\n".join(tell(result))
+    assert any(each.fenced for each in result.history.ownerships)
+
+
 def _members(plan):
     return [each.kind for each in plan.clients].count("consumer protocol")
 
