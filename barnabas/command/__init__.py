@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from barnabas.command.ending import UsageError, status_of
+from barnabas.command.ending import UsageError, hold_standard_files, status_of
 from barnabas.command.parser import Parser, add_bootstrap
 from barnabas.command.search_path import leave_out_rich, prefer_installed
 from barnabas.version import VERSION
@@ -51,6 +51,7 @@ The commands for topics, groups and records work with every Kafka broker: -b HOS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    hold_standard_files()
     return status_of(lambda: _run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
