@@ -28,11 +28,11 @@ _COMMANDS: Final = {
     "produce": "write records, one per line of input",
     "consume": "print the records of topics",
     "certs": "create certificates for development",
-    "ctl": "drive a broker that was started with --control, in tests",
+    "ctl": "control a broker under test, one that was started with --control",
     "pipeline": "run Spark pipelines from YAML files",
     "check": "verify the files of a data directory",
     "conformance": "check that a broker speaks the protocol as Apache Kafka does",
-    "museum": "bring back a famous mistake of replication, and watch what happens",
+    "museum": "bring back a famous bug of replication, and watch what happens",
     "completion": "print a completion script for bash, zsh or fish",
 }
 

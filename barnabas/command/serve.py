@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="server.properties",
         nargs="?",
-        help="settings with Kafka's names, as Kafka's own brokers have them",
+        help="a file of settings, as for Kafka's own brokers",
     )
     parser.add_argument(
         "--config",
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_setting,
         action="append",
         default=[],
-        help="one setting; may be repeated, and wins over the file",
+        help="a setting; may be repeated, and overrides the file",
     )
     parser.add_argument(
         "--listen",
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--console-write",
         action="store_true",
-        help="let the console change topics, messages and groups; with --control it may anyway",
+        help="let the console change topics, messages and groups; implied by --control",
     )
     tests = parser.add_argument_group("for tests", "see docs/testing.md")
     tests.add_argument(
@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=int,
         const=os.getppid(),
-        help="end when the process PID ends (default: the one that started this one)",
+        help="end when the process PID ends (default: the parent process)",
     )
     parser.set_defaults(run=run)
 
