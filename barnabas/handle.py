@@ -177,7 +177,9 @@ class Barnabas:
         """The control interface, for anything that has no method here."""
         if self._client is None:
             raise BrokerFailed("the broker has not been started")
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is None:
+            raise BrokerFailed("the broker has been stopped")
+        if self._process.poll() is not None:
             raise BrokerFailed(self._ending(self._process))
         return self._client
 

@@ -220,7 +220,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marks = list(metafunc.definition.iter_markers(_MARK))
     if not marks:
         return
-    settings = _settings_of(marks)
+    try:
+        settings = _settings_of(marks)
+    except pytest.UsageError as error:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: {error}") from None
     name: Any = getattr(pytest, "HIDDEN_PARAM", None) or ",".join(f"{key}={value}" for key, value in settings)
     same = metafunc.config.stash[_BROKERS].same(settings)
     metafunc.parametrize("kafka_broker", [same], indirect=True, ids=[name], scope="session")

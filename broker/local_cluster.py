@@ -23,7 +23,7 @@ from barnabas.broker.clock import Clock, Timer
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.local_network import LocalNetwork
 from barnabas.broker.network import Network
-from barnabas.broker.obstacles import CannotStart, one_line
+from barnabas.broker.obstacles import unusable
 from barnabas.broker.registry.embedded import EmbeddedRegistry
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.registry.registry import Registry
@@ -164,7 +164,7 @@ class LocalCluster:
             os.makedirs(self._folder, exist_ok=True)
             self._tree = EmbeddedRegistry.open(os.path.join(self._folder, REGISTRY_FILE), durable=self._durable)
         except (OSError, RegistryError) as error:
-            raise CannotStart(f"cannot use the data directory {self._folder}: {one_line(error)}") from error
+            raise unusable(self._folder, error) from error
 
     # --- one of them ---
 

@@ -15,18 +15,29 @@ class CannotStart(Exception):
     """Why this broker does not start, in a sentence for the user."""
 
 
-def one_line(error: Exception) -> str:
+def unusable(folder: str, error: Exception) -> CannotStart:
+    """The sentence for a data directory that cannot be used."""
+    reason = _one_line(error)
+    if isinstance(error, OSError) and error.strerror:
+        if error.filename in (None, folder):
+            reason = "It is not a directory" if isinstance(error, FileExistsError) else error.strerror
+        else:
+            reason = f"{error.filename}: {error.strerror}"
+    return CannotStart(f"cannot use the data directory {folder}: {reason}")
+
+
+def _one_line(error: Exception) -> str:
     """What an error says. Damaged files may bring line ends into it."""
     return " ".join(str(error).split())
 
 
 def cannot_start(folder: str, registry: str, error: Exception) -> CannotStart:
     """The sentence for one of the OBSTACLES. `registry` is how the registry is named."""
-    reason = one_line(error)
+    reason = _one_line(error)
     if isinstance(error, RegistrationRefused):
         return CannotStart(reason)
     if isinstance(error, MalformedNode):
         return CannotStart(f"{registry} is damaged: {reason}")
     if isinstance(error, RegistryError):
         return CannotStart(f"cannot use {registry}: {reason}")
-    return CannotStart(f"cannot use the data directory {folder}: {reason}")
+    return unusable(folder, error)

@@ -48,7 +48,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"No module named '([\w.]+)'",
-        "Python on an executor lacks the module {0}; install it there (barnabas[pipeline] has what our sinks need)",
+        "Python on an executor lacks the module {0}; install it there ('.[pipeline]' in a clone of Barnabas has what the sinks need)",
     ),
     (
         r"Failed to find data source: kafka",

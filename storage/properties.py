@@ -42,12 +42,11 @@ class MetaProperties(NamedTuple):
         properties = _read_properties(path, separator="=")
         if properties is None:
             return None
-        if properties.get("version") != _META_PROPERTIES_VERSION:
-            raise CorruptFile(f"{path}: version {properties.get('version')}")
+        _check_version(path, properties, _META_PROPERTIES_VERSION)
         try:
             return cls(properties["cluster.id"], int(properties["node.id"]), decode_id(properties["directory.id"]))
         except (KeyError, ValueError) as error:
-            raise CorruptFile(f"{path}: {error}") from None
+            raise _malformed(path, error) from None
 
     def write(self, folder: str, file_system: FileSystem) -> None:
         text = (
@@ -65,12 +64,11 @@ def read_topic_id(folder: str) -> uuid.UUID | None:
     properties = _read_properties(path, separator=":")
     if properties is None:
         return None
-    if properties.get("version") != _PARTITION_METADATA_VERSION:
-        raise CorruptFile(f"{path}: version {properties.get('version')}")
+    _check_version(path, properties, _PARTITION_METADATA_VERSION)
     try:
         return decode_id(properties["topic_id"])
     except (KeyError, ValueError) as error:
-        raise CorruptFile(f"{path}: {error}") from None
+        raise _malformed(path, error) from None
 
 
 def write_topic_id(folder: str, topic_id: uuid.UUID, file_system: FileSystem, *, sync: bool = True) -> None:
@@ -82,6 +80,19 @@ def write_clean_shutdown(folder: str, broker_epoch: int, file_system: FileSystem
     """Record that everything is on disk. The very last step of a clean shutdown."""
     text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     file_system.replace_file(os.path.join(folder, CLEAN_SHUTDOWN), text.encode())
+
+
+def _check_version(path: str, properties: dict[str, str], expected: str) -> None:
+    if "version" not in properties:
+        raise CorruptFile(f"{path}: no version")
+    if properties["version"] != expected:
+        raise CorruptFile(f"{path}: version {properties['version']}, but only version {expected} can be read")
+
+
+def _malformed(path: str, error: Exception) -> CorruptFile:
+    if isinstance(error, KeyError):
+        return CorruptFile(f"{path}: no {error.args[0]}")
+    return CorruptFile(f"{path}: a value cannot be read: {error}")
 
 
 def _read_properties(path: str, separator: str) -> dict[str, str] | None:
@@ -97,6 +108,6 @@ def _read_properties(path: str, separator: str) -> dict[str, str] | None:
         if line.strip() and not line.startswith("#"):
             key, found, value = line.partition(separator)
             if not found:
-                raise CorruptFile(f"{path}: {line!r}")
+                raise CorruptFile(f"{path}: the line {line!r} has no {separator!r}")
             properties[key.strip()] = value.strip()
     return properties

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from barnabas.command.ending import UsageError, status_of
+from barnabas.command.ending import UsageError, hold_standard_files, status_of
 from barnabas.command.parser import Parser, add_bootstrap
 from barnabas.command.search_path import leave_out_rich, prefer_installed
 from barnabas.version import VERSION
@@ -28,11 +28,11 @@ _COMMANDS: Final = {
     "produce": "write records, one per line of input",
     "consume": "print the records of topics",
     "certs": "create certificates for development",
-    "ctl": "drive a broker that was started with --control, in tests",
+    "ctl": "control a broker under test, one that was started with --control",
     "pipeline": "run Spark pipelines from YAML files",
     "check": "verify the files of a data directory",
     "conformance": "check that a broker speaks the protocol as Apache Kafka does",
-    "museum": "bring back a famous mistake of replication, and watch what happens",
+    "museum": "bring back a famous bug of replication, and watch what happens",
     "completion": "print a completion script for bash, zsh or fish",
 }
 
@@ -51,6 +51,7 @@ The commands for topics, groups and records work with every Kafka broker: -b HOS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    hold_standard_files()
     return status_of(lambda: _run(sys.argv[1:] if arguments is None else list(arguments)))
 
 

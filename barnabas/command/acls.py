@@ -42,7 +42,7 @@ _PERMISSIONS: Final = {_word(each): each for each in (PermissionType.ALLOW, Perm
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "The broker must have an authorizer (authorizer.class.name). A principal is alice, User:alice, or '*' for "
+        "The broker must have an authorizer (authorizer.class.name). A principal is alice, User:alice, or '*' for\n"
         "everybody. As a name, '*' stands for all resources of a type."
     )
     actions = add_client_actions(parser)

@@ -16,7 +16,7 @@ _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.NOT_APPLICABLE
 def terminal(results: Sequence[Result], *, verbose: bool = False) -> str:
     parts = []
     if verbose:
-        columns = {"verdict": "VERDICT", "check": "CHECK", "stands_on": "STANDS ON", "seen": "REMARK"}
+        columns = {"verdict": "VERDICT", "check": "CHECK", "stands_on": "BASED ON", "seen": "REMARK"}
         parts.append(render(columns, [_row(result) for result in results]))
     failures = [result for result in results if result.verdict is Verdict.FAILED]
     parts += [_failure(result) for result in failures]
@@ -28,7 +28,7 @@ def terminal(results: Sequence[Result], *, verbose: bool = False) -> str:
 
 def listing(checks: Sequence[Check]) -> str:
     return render(
-        {"check": "CHECK", "stands_on": "STANDS ON", "rule": "RULE"},
+        {"check": "CHECK", "stands_on": "BASED ON", "rule": "RULE"},
         [{"check": each.name, "stands_on": each.stands_on, "rule": each.rule} for each in checks],
     )
 

@@ -21,6 +21,24 @@ class UsageError(BarnabasError):
     """Arguments that are well-formed one by one, but do not go together; or a config file that is wrong."""
 
 
+def hold_standard_files() -> None:
+    """Give the numbers 0 to 2 to the null device where the caller closed them (`<&-`, `>&-`).
+
+    Otherwise the next socket gets the number, and `produce` reads its records from it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115, open until the end
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+
 def status_of(run: Callable[[], int]) -> int:
     try:
         try:
@@ -38,7 +56,7 @@ def status_of(run: Callable[[], int]) -> int:
         complain(error)
         return 1
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}" if error.filename else error)
+        complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error)
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -49,7 +49,10 @@ def _read_available(source: int, size: int) -> tuple[bytes, bool, bool]:
     while size > 0:
         if parts and not select.select([source], [], [], 0)[0]:
             return b"".join(parts), True, False
-        data = os.read(source, size)
+        try:
+            data = os.read(source, size)
+        except OSError as error:
+            raise InputError(f"cannot read the input: {error.strerror}") from None
         if not data:
             return b"".join(parts), False, True
         parts.append(data)

@@ -96,9 +96,11 @@ class JsonLines:
     def _row(self, line: bytes) -> _Row:
         """ValueError says what is wrong with the line."""
         try:
-            fields = json.loads(line)
+            fields = json.loads(line, parse_constant=_refuse_constant)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"it is not JSON: {error}") from None
+        except RecursionError:
+            raise ValueError("its JSON is nested too deeply") from None
         if not isinstance(fields, dict):
             raise ValueError("it is not a JSON object")
         for name in fields:
@@ -122,6 +124,11 @@ class JsonLines:
         if not 0 <= given < self._partition_count:
             raise ValueError(f"the topic has no partition {given}; its partitions are 0 to {self._partition_count - 1}")
         return given
+
+
+def _refuse_constant(name: str) -> None:
+    """Python's parser would take NaN and Infinity, and the record would not be JSON."""
+    raise ValueError(f"it is not JSON: it has {name}")
 
 
 class _Row(NamedTuple):

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="server.properties",
         nargs="?",
-        help="settings with Kafka's names, as Kafka's own brokers have them",
+        help="a file of settings, as for Kafka's own brokers",
     )
     parser.add_argument(
         "--config",
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_setting,
         action="append",
         default=[],
-        help="one setting; may be repeated, and wins over the file",
+        help="a setting; may be repeated, and overrides the file",
     )
     parser.add_argument(
         "--listen",
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--console-write",
         action="store_true",
-        help="let the console change topics, messages and groups; with --control it may anyway",
+        help="let the console change topics, messages and groups; implied by --control",
     )
     tests = parser.add_argument_group("for tests", "see docs/testing.md")
     tests.add_argument(
@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=int,
         const=os.getppid(),
-        help="end when the process PID ends (default: the one that started this one)",
+        help="end when the process PID ends (default: the parent process)",
     )
     parser.set_defaults(run=run)
 
@@ -154,16 +154,21 @@ def _addresses(text: str) -> list[str]:
 
 def _control_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not port.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form [HOST:]PORT")
-    return host or "127.0.0.1", int(port)
+    if not _is_port(port):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form [HOST:]PORT, with a port from 0 to 65535")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _console_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    if not colon or not host or not _is_port(port):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT, with a port from 0 to 65535")
     return host.strip("[]"), int(port)
+
+
+def _is_port(text: str) -> bool:
+    # The event loop takes a larger number modulo 65536.
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535
 
 
 def run(options: argparse.Namespace) -> int:
@@ -172,6 +177,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--listen has {len(options.listen)} ports for {options.brokers} broker(s)")
     if options.listen and any(each.partition("=")[0].strip() == "listeners" for each in assignments):
         raise UsageError("--listen and --config listeners=… both say where to listen: give one of them")
+    if options.console_write and options.console is None:
+        raise UsageError("--console-write needs --console")
     with ExitStack() as ending:
         ending.callback(os.umask, os.umask(_NOBODY_ELSE))
         data = None
@@ -310,8 +317,10 @@ def _lab(cluster: LocalCluster, options: argparse.Namespace) -> Lab | None:
             lab.journal.write_to(open(options.journal, "ab", buffering=0))  # noqa: SIM115, open until the end
         if options.faults is not None:
             lab.faults.add_all(load(options.faults))
-    except (ScriptError, OSError) as error:
+    except ScriptError as error:
         raise CannotStart(str(error)) from error
+    except OSError as error:
+        raise CannotStart(f"{error.filename}: {error.strerror}") from error
     lab.journal.switch(options.journal is not None)
     lab.strict.switch(options.strict)
     return lab
@@ -345,14 +354,14 @@ async def _start_console(
     except ImportError as error:
         if (error.name or "").startswith("barnabas"):
             raise
-        raise CannotStart(f"--console needs the package {error.name}: pip install 'barnabas[console]'") from error
+        raise CannotStart(f"--console needs the package {error.name}: pip install '.[console]' in a clone of Barnabas") from error
     assert metrics is not None
     lab = lab or _new_lab(cluster)
     writes = options.console_write or control is not None
     try:
         console, url = await start(cluster, metrics, lab, *options.console, writes=writes, control=control)
     except OSError as error:
-        raise CannotStart(f"cannot listen for the console: {error}") from error
+        raise _cannot_listen("the console", options.console, error) from error
     print(f"barnabas console on {url}", flush=True)
     return console
 
@@ -381,9 +390,16 @@ async def _start_control(
     except Refused as error:
         raise CannotStart(str(error)) from None
     except OSError as error:
-        raise CannotStart(f"cannot listen for control: {error}") from error
+        raise _cannot_listen("control", address, error) from error
     print(f"barnabas control on http://{found}" + (f" token {token}" if told else ""), flush=True)
     return control
+
+
+def _cannot_listen(what: str, address: tuple[str, int], error: OSError) -> CannotStart:
+    # asyncio puts the address into the text of some errors; a host without an address has no errno but a negative one.
+    known = error.errno is not None and error.errno > 0
+    reason = os.strerror(error.errno) if known else error.strerror or error
+    return CannotStart(f"cannot listen for {what}: {host_and_port(*address)}: {reason}")
 
 
 def _allow_many_files() -> None:

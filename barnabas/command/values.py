@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# A hundred years. Python's sockets refuse to wait for three hundred.
+_LONGEST_SECONDS: Final = 36_500 * 86400.0
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
@@ -22,7 +24,7 @@ def duration(text: str) -> float:
             seconds = float(text)
         except ValueError:
             seconds = 0.0
-    if not 0 < seconds < float("inf"):
+    if not 0 < seconds <= _LONGEST_SECONDS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500ms, 5s, 2m or 1h30m")
     return seconds
 

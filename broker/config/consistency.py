@@ -1,7 +1,8 @@
 """Settings that are valid one by one, but not together, not for this broker, or not at run-time."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from barnabas.broker.config.names import BrokerSettings
 from barnabas.broker.config.values import principals
@@ -55,6 +56,10 @@ _NOT_ZERO_AT_RUN_TIME = ("max.connections", "max.connection.creation.rate")
 # As in Kafka, each step at run-time at most halves or doubles them.
 _THREAD_COUNTS = ("log.cleaner.threads", "num.recovery.threads.per.data.dir", "num.replica.fetchers")
 
+_ZOOKEEPER_SERVER: Final = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.%]+\])(?::(\d{1,5}))?", re.ASCII)
+_LARGEST_PORT: Final = 65535
+_KAFKA_RELEASE: Final = re.compile(r"\d+(\.\d+)+(-IV\d+)?", re.ASCII)
+
 
 def contradictions(config: BrokerSettings) -> Iterator[str]:
     """A sentence for each pair or group of settings that contradict each other."""
@@ -89,9 +94,31 @@ def contradictions(config: BrokerSettings) -> Iterator[str]:
         yield "log.retention.ms (or .minutes or .hours instead of it) is 0, but it must be -1 or at least 1"
     if config.log_cleaner_dedupe_buffer_size <= config.log_cleaner_threads * _MEBIBYTE:
         yield "log.cleaner.dedupe.buffer.size must be more than 1048576 for each of log.cleaner.threads"
+    yield from _problems_of_cluster(config)
     yield from _problems_of_authorization(config)
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         yield "max.connections.per.ip may be 0 only if max.connections.per.ip.overrides has exceptions"
+
+
+def _problems_of_cluster(config: BrokerSettings) -> Iterator[str]:
+    connect = config.zookeeper_connect
+    if connect is not None and not _names_zookeeper(connect):
+        yield (
+            f"zookeeper.connect is {connect!r}, but it must be a list of host:port separated by commas, "
+            "which may end in a path: zk1:2181,zk2:2181/kafka"
+        )
+    version = config.inter_broker_protocol_version
+    if version is not None and not _KAFKA_RELEASE.fullmatch(version):
+        yield f"inter.broker.protocol.version is {version!r}, but it must be a release of Kafka, such as 3.9"
+
+
+def _names_zookeeper(connect: str) -> bool:
+    servers, _, path = connect.partition("/")
+    for server in servers.split(","):
+        match = _ZOOKEEPER_SERVER.fullmatch(server.strip())
+        if match is None or int(match[1] or 0) > _LARGEST_PORT:
+            return False
+    return not {".", ".."} & set(path.split("/"))
 
 
 def _problems_of_authorization(config: BrokerSettings) -> Iterator[str]:

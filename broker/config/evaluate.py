@@ -62,8 +62,9 @@ def evaluate(texts: Texts, origins: Texts) -> Evaluation:
                     problems.append(f"{origin}{name} is not supported: {setting.effect.refusal}")
             elif base in ONLY_PER_LISTENER if name == base else setting.effect.works and base not in _PER_LISTENER:
                 without_effect.append(name)
-        elif base in REFUSED and text.strip():
-            problems.append(f"{origin}{name} is not supported: {REFUSED[base]}")
+        elif base in REFUSED:
+            if text.strip() not in REFUSED[base].harmless:
+                problems.append(f"{origin}{name} is not supported: {REFUSED[base].why}")
         elif is_ignored(base):
             kind = ALTERABLE_KINDS.get(base)
             if kind is not None and not kind.is_valid(text.strip()):

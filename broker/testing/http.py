@@ -71,7 +71,8 @@ class Call(NamedTuple):
             raise BadRequest("the body is not a JSON object")
         for name in body:
             if name not in known:
-                raise BadRequest(f"there is no field {name!r} here, only {', '.join(known) or 'none'}", name)
+                takes = ", ".join(known) or "none"
+                raise BadRequest(f"there is no field {name!r} here; the fields are: {takes}", name)
         return body
 
 

@@ -116,7 +116,8 @@ class Snapshots:
 
     def _about(self, name: str) -> dict[str, Any]:
         if name not in self.names():
-            raise NotFound(f"there is no snapshot {name!r}, only {', '.join(self.names()) or 'none'}")
+            others = ", ".join(self.names())
+            raise NotFound(f"there is no snapshot {name!r}; " + (f"there are {others}" if others else "there are none"))
         try:
             with open(self._path(name, _ABOUT), encoding="utf-8") as file:
                 about: dict[str, Any] = json.load(file)

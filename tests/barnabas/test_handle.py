@@ -104,6 +104,13 @@ def test_before_it_is_started_its_members_raise():
     broker.stop()  # which is not an error
 
 
+def test_after_it_is_stopped_its_members_say_so():
+    with Barnabas() as broker:
+        broker.stop()
+        with pytest.raises(BrokerFailed, match="^the broker has been stopped$"):
+            broker.reset()
+
+
 def test_killed_and_restarted_it_has_the_same_data_at_the_same_address():
     with Barnabas() as broker:
         topic = broker.create_topic("t")

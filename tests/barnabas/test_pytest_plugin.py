@@ -504,3 +504,17 @@ def test_each_worker_of_xdist_has_a_broker_of_its_own(run, tmp_path):
     brokers = [path.name.split("-") for path in tmp_path.glob("gw*-*")]
     assert sorted(worker for worker, _ in brokers) == ["gw0", "gw1"]
     assert len({pid for _, pid in brokers}) == 2
+
+
+def test_a_mark_that_cannot_be_read_is_named_with_its_test(run):
+    code, printed = run(
+        """
+        import pytest
+
+        @pytest.mark.kafka(3)
+        def test_three(kafka_broker):
+            pass
+        """
+    )
+    assert code == 2, printed
+    assert "::test_three: @pytest.mark.kafka takes one mapping of settings" in printed

@@ -189,7 +189,21 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path):
     file.touch()
     code, said = refused("--listen", "127.0.0.1:0", "--data", str(file))
     assert code == 1
-    assert said.startswith(f"barnabas: cannot use the data directory {file}: ")
+    assert said == f"barnabas: cannot use the data directory {file}: It is not a directory\n"
+
+
+def test_a_journal_that_cannot_be_written_is_named(tmp_path):
+    code, said = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--journal", str(tmp_path / "a/b"))
+    assert code == 1
+    assert said.splitlines()[-1] == f"barnabas: {tmp_path}/a/b: No such file or directory"
+
+
+def test_an_address_of_the_console_that_is_taken_is_named(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, said = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path), "--console", address)
+    assert code == 1
+    assert said.splitlines()[-1] == f"barnabas: cannot listen for the console: {address}: Address already in use"
 
 
 def test_a_damaged_registry_is_named(tmp_path):

@@ -48,10 +48,19 @@ def test_meta_properties_there_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("leaves_damage")
-@pytest.mark.parametrize("text", ["", "version=0\n", "version=1\ncluster.id=c\nnode.id=1\n", "version=1\nnonsense\n"])
-def test_meta_properties_that_lack_something(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "no version"),
+        ("version=0\n", "version 0, but only version 1 can be read"),
+        ("version=1\ncluster.id=c\nnode.id=1\n", "no directory.id"),
+        ("version=1\nnonsense\n", "the line 'nonsense' has no '='"),
+        ("version=1\ncluster.id=c\nnode.id=x\n", "a value cannot be read: .*'x'"),
+    ],
+)
+def test_meta_properties_that_lack_something(tmp_path: Path, text: str, what: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFile, match=f"meta.properties: {what}"):
         MetaProperties.read(str(tmp_path))
 
 

@@ -4,7 +4,7 @@ They are accepted, so that the server.properties that people already have just w
 REFUSED are not accepted. A name leaves this file when a setting of that name is declared.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.broker.config.values import Boolean, ConfigType, DecimalNumber, Kind, WholeNumber
 
@@ -195,12 +195,40 @@ IGNORED_PER_BROKER = _names(_PER_BROKER)
 # Settings of plug-ins. Kafka does not know their full names.
 IGNORED_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
 
-# Ignoring these would weaken security or lose data. Each comes with the reason and with what to do instead.
-_NO_JAVA_POLICY = "Barnabas cannot run policies written in Java. Remove the setting"
+
+class Refusal(NamedTuple):
+    """Why a setting must not be ignored, and what to do instead."""
+
+    why: str
+    harmless: frozenset[str] = frozenset({""})  # values that ask for nothing but what the broker does
+
+
+def _java(what: str, *kafkas_own: str) -> Refusal:
+    return Refusal(f"Barnabas cannot run {what} written in Java. Remove the setting", frozenset({"", *kafkas_own}))
+
+
+def _unless_false(why: str) -> Refusal:
+    return Refusal(why, frozenset({"", "false", "False", "FALSE"}))
+
+
+_KAFKAS_SECURITY = "org.apache.kafka.common.security"
+
+# Ignoring these would weaken security or lose data.
 REFUSED = {
-    "alter.config.policy.class.name": _NO_JAVA_POLICY,
-    "create.topic.policy.class.name": _NO_JAVA_POLICY,
-    "config.providers": (
+    "alter.config.policy.class.name": _java("policies"),
+    "create.topic.policy.class.name": _java("policies"),
+    "config.providers": Refusal(
         "Barnabas does not look up values such as ${file:…}. Remove the setting, and write the values themselves"
     ),
+    "principal.builder.class": _java(
+        "principal builders", f"{_KAFKAS_SECURITY}.authenticator.DefaultKafkaPrincipalBuilder"
+    ),
+    "sasl.oauthbearer.jwt.validator.class": _java(
+        "validators of tokens",
+        f"{_KAFKAS_SECURITY}.oauthbearer.DefaultJwtValidator",
+        f"{_KAFKAS_SECURITY}.oauthbearer.BrokerJwtValidator",
+    ),
+    "ssl.engine.factory.class": _java("TLS engines", f"{_KAFKAS_SECURITY}.ssl.DefaultSslEngineFactory"),
+    "zookeeper.set.acl": _unless_false("Barnabas does not protect its nodes in ZooKeeper. Leave it false"),
+    "zookeeper.ssl.client.enable": _unless_false("Barnabas does not use TLS with ZooKeeper. Leave it false"),
 }

@@ -16,6 +16,7 @@ from barnabas.command.ending import UsageError, status_of
         (UsageError("these do not go together"), 2, "barnabas: these do not go together\n"),
         (Unreachable("cannot connect"), 1, "barnabas: cannot connect\n"),
         (FileNotFoundError(2, "No such file", "x"), 1, "barnabas: x: No such file\n"),
+        (OSError(28, "No space left on device"), 1, "barnabas: No space left on device\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -62,3 +63,20 @@ def test_a_reader_of_the_help_that_went_away_is_not_an_error():
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_standard_files_that_are_closed_are_not_taken_by_others():
+    """With `<&- >&-`, the next socket would be number 0, and `produce` would read its records from it."""
+    program = """
+import os
+from barnabas.command.ending import hold_standard_files
+
+hold_standard_files()
+reader, writer = os.pipe()
+print("lost")
+assert min(reader, writer) > 2, (reader, writer)
+assert os.read(0, 1) == b""
+"""
+    command = ["sh", "-c", 'exec "$0" -c "$1" <&- >&-', sys.executable, program]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -61,4 +61,4 @@ def test_a_console_without_its_packages_says_what_to_install(tmp_path):
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "--console needs the package aiohttp: pip install 'barnabas[console]'" in done.stderr
+    assert "--console needs the package aiohttp: pip install '.[console]' in a clone of Barnabas" in done.stderr

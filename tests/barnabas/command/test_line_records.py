@@ -78,6 +78,8 @@ def test_a_key_and_a_timestamp_for_those_that_have_none():
     [
         (b"nonsense", "it is not JSON"),
         (b"\xff", "it is not JSON"),
+        (b'{"value": NaN}', "it is not JSON: it has NaN"),
+        (b'{"value": ' + b"[" * 100_000, "its JSON is nested too deeply"),
         (b"[]", "it is not a JSON object"),
         (b'{"key": "a"}', "it has no value; a tombstone has null"),
         (

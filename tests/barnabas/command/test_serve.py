@@ -54,12 +54,24 @@ def test_an_address_without_a_port_is_refused(address, capsys):
     assert f"argument --listen: '{address}' is not of the form HOST:PORT" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("address", ["9080", "localhost", ":9080", "localhost:http"])
+@pytest.mark.parametrize("address", ["9080", "localhost", ":9080", "localhost:http", "localhost:65536"])
 def test_a_console_without_host_and_port_is_refused(address, capsys):
     with pytest.raises(SystemExit) as exit:
         main(["serve", "--console", address])
     assert exit.value.code == 2
     assert f"argument --console: '{address}' is not of the form HOST:PORT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["http", "-1", "65536", "localhost:99999", "localhost:"])
+def test_a_control_interface_without_a_possible_port_is_refused(address, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["serve", f"--control={address}"])
+    assert exit.value.code == 2
+    assert f"argument --control: '{address}' is not of the form [HOST:]PORT" in capsys.readouterr().err
+
+
+def test_a_console_that_may_write_needs_a_console(refused):
+    assert refused("--console-write") == "barnabas: --console-write needs --console\n"
 
 
 def test_a_listener_with_an_unknown_name_is_refused(refused):

@@ -216,6 +216,12 @@ def test_the_only_listener_is_not_only_for_brokers():
         ("create.topic.policy.class.name=a.B", "cannot run policies"),
         ("alter.config.policy.class.name=a.B", "cannot run policies"),
         ("config.providers=file", "write the values themselves"),
+        ("principal.builder.class=a.B", "cannot run principal builders"),
+        ("listener.name.plaintext.principal.builder.class=a.B", "cannot run principal builders"),
+        ("ssl.engine.factory.class=a.B", "cannot run TLS engines"),
+        ("sasl.oauthbearer.jwt.validator.class=a.B", "cannot run validators of tokens"),
+        ("zookeeper.ssl.client.enable=true", "does not use TLS with ZooKeeper"),
+        ("zookeeper.set.acl=true", "does not protect its nodes"),
         ("log.dirs=/a,/b", "log.dirs names 2 directories (/a, /b)"),
         ("log.dir=/a,/b", "log.dir names 2 directories (/a, /b)"),
         ("process.roles=controller", "add broker"),
@@ -243,6 +249,19 @@ def test_kafkas_authorizers_are_accepted(name):
     config = BrokerConfig(
         {"authorizer.class.name": name, "super.users": "User:a;User:b", "allow.everyone.if.no.acl.found": "true"}
     )
+    assert (config.warnings, config.without_effect) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "principal.builder.class=org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        "ssl.engine.factory.class=",
+        "zookeeper.ssl.client.enable=false",
+    ],
+)
+def test_what_must_not_be_ignored_may_ask_for_what_the_broker_does_anyway(setting):
+    config = BrokerConfig.load(None, [setting])
     assert (config.warnings, config.without_effect) == ((), ())
 
 

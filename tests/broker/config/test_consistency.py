@@ -23,6 +23,12 @@ from barnabas.broker.config import BrokerConfig, ConfigError
             {"group.consumer.min.session.timeout.ms": "1", "group.consumer.session.timeout.ms": "5000"},
             "group.consumer.heartbeat.interval.ms must be smaller",
         ),
+        *[
+            ({"zookeeper.connect": text}, "zookeeper.connect is .* must be a list of host:port")
+            for text in ("", ":2181", "zk:abc", "zk:99999", "zk:1,", "zk:1kafka", "zk:1/../kafka", "[::1]:x/kafka")
+        ],
+        ({"inter.broker.protocol.version": "foo"}, "inter.broker.protocol.version is 'foo'"),
+        ({"inter.broker.protocol.version": ""}, "inter.broker.protocol.version is ''"),
     ],
 )
 def test_settings_that_contradict_one_another(settings, words):
@@ -39,6 +45,10 @@ def test_settings_that_contradict_one_another(settings, words):
         {"log.retention.hours": "0", "log.retention.ms": "1"},
         {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:5"},
         {"broker.id": "3", "node.id": "3"},
+        {"zookeeper.connect": "zk-1.example.com:2181, zk_2,[::1]:2181/kafka/a"},
+        {"zookeeper.connect": "127.0.0.1:2181/"},
+        {"inter.broker.protocol.version": "3.9"},
+        {"inter.broker.protocol.version": "0.10.2-IV1"},
     ],
 )
 def test_settings_that_go_together(settings):

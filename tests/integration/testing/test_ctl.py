@@ -41,7 +41,7 @@ def test_it_drives_the_broker(ctl, broker):
 
 def test_what_is_refused_is_reported_in_a_sentence(ctl, monkeypatch):
     status, said = ctl("restore", "nothing")
-    assert (status, "there is no snapshot 'nothing'" in said) == (1, True)
+    assert (status, "there is no snapshot 'nothing'; there are" in said) == (1, True)
     status, said = ctl("clock", "advance")
     assert (status, "how far" in said) == (2, True)
     status, said = ctl("--token", "wrong", "state")

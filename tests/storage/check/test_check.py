@@ -362,7 +362,7 @@ def test_epochs_that_are_not_those_of_the_log(data: Path, text: str, message: st
 
 def test_a_topic_id_that_cannot_be_read(data: Path) -> None:
     (data / "a-0" / "partition.metadata").write_text("version: 5")
-    assert problems(data) == [("a-0/partition.metadata", None, "version 5")]
+    assert problems(data) == [("a-0/partition.metadata", None, "version 5, but only version 0 can be read")]
 
 
 # -- the directory
@@ -391,7 +391,7 @@ def test_whose_directory_it_is_must_be_known(data: Path) -> None:
     (data / "meta.properties").unlink()
     assert problems(data) == [("meta.properties", None, "is missing")]
     (data / "meta.properties").write_text("version=7\n")
-    assert problems(data) == [("meta.properties", None, "version 7")]
+    assert problems(data) == [("meta.properties", None, "version 7, but only version 1 can be read")]
 
 
 def test_a_problem_is_a_sentence() -> None:
