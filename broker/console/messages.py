@@ -1,15 +1,18 @@
 """The messages of a topic: the newest, those from an offset or a time on, and new ones as they come.
 
-Everything reads what is committed, straight from the logs of this process, a limited amount at a time. Newest first
-means by timestamp over all partitions; where each partition goes on is in the `cursor` that comes with an answer.
+Everything reads what is committed, straight from the logs of this process, a limited amount at a time. The records of
+one partition stay in the order of their offsets, whatever timestamps clients gave them; timestamps say how partitions
+are mixed. So where each partition goes on is one offset, and all of them are the `cursor` that comes with an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.console.errors import ConsoleError, NotFound
@@ -75,7 +78,7 @@ class Messages:
         before = _cursor(cursor)
         query = Query(text)
         looked_at = 0
-        candidates: list[Json] = []
+        candidates: list[list[Json]] = []
         reached: dict[int, int] = {}
         starts: dict[int, int] = {}
         for each in self.partitions(topic, partition):
@@ -83,10 +86,10 @@ class Messages:
             end = min(before.get(each.index, log.high_watermark), log.high_watermark)
             records, count, reached[each.index] = await _backwards(log, each.index, end, query, limit)
             starts[each.index] = log.log_start_offset
-            candidates += records
+            candidates.append(records[::-1])
             looked_at += count
-        candidates.sort(key=lambda each: (each["timestamp"], each["offset"]), reverse=True)
-        shown, rest = candidates[:limit], candidates[limit:]
+        mixed = list(heapq.merge(*candidates, key=itemgetter("timestamp"), reverse=True))
+        shown, rest = mixed[:limit], mixed[limit:]
         for record in rest:  # they are for the next page
             index = record["partition"]
             reached[index] = max(reached[index], record["offset"] + 1)
@@ -114,7 +117,7 @@ class Messages:
         following = _cursor(cursor)
         query = Query(text)
         looked_at = 0
-        candidates: list[Json] = []
+        candidates: list[list[Json]] = []
         reached: dict[int, int] = {}
         ends: dict[int, int] = {}
         for each in self.partitions(topic, partition):
@@ -125,10 +128,10 @@ class Messages:
             start = min(max(start, log.log_start_offset), log.high_watermark)
             ends[each.index] = log.high_watermark
             records, count, reached[each.index] = await _forwards(log, each.index, start, query, limit)
-            candidates += records
+            candidates.append(records)
             looked_at += count
-        candidates.sort(key=lambda each: (each["timestamp"], each["offset"]))
-        shown, rest = candidates[:limit], candidates[limit:]
+        mixed = list(heapq.merge(*candidates, key=itemgetter("timestamp")))
+        shown, rest = mixed[:limit], mixed[limit:]
         for record in rest:
             index = record["partition"]
             reached[index] = min(reached[index], record["offset"])

@@ -129,6 +129,26 @@ async def test_the_newest_of_several_partitions_are_merged_by_their_time(console
     assert (await values(console, partition="1"))[0] == ["5", "3", "1"]
 
 
+@pytest.mark.parametrize("start", [{}, {"offset": "0"}], ids=["newest first", "from an offset"])
+async def test_no_message_is_left_out_or_shown_twice_whatever_its_timestamp(console, start):
+    """Producers choose timestamps: within a partition they may go back."""
+    await console.topic("t", 2)
+    written = set()
+    for number in range(20):
+        name = f"{number % 2}/{number // 2}"
+        written.add(name)
+        console.write("t", NewRecord((number * 7) % 20 * 1000, None, name.encode()), index=number % 2)
+    seen, cursor = await values(console, limit="3", **start)
+    for _ in range(6):
+        found, cursor = await values(console, limit="3", cursor=cursor, **start)
+        seen += found
+    assert cursor is None
+    assert (len(seen), set(seen)) == (20, written)
+    for partition_index in ("0", "1"):
+        offsets = [int(name[2:]) for name in seen if name[0] == partition_index]
+        assert offsets == sorted(offsets, reverse=not start)
+
+
 async def test_from_an_offset_or_a_time_on_the_oldest_come_first(console):
     await console.topic("t", 1, [NewRecord(100 * n, None, str(n).encode()) for n in range(9)])
     found, cursor = await values(console, offset="6", limit="2")
