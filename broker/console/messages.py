@@ -11,7 +11,7 @@ import asyncio
 import heapq
 import json
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,7 @@ from barnabas.storage.segment import FileSlice
 from barnabas.storage.time_lookup import search_by_timestamp
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.images import PartitionImage
+    from barnabas.broker.controller.images import PartitionImage, TopicImage
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
     from barnabas.storage.log import Log
@@ -40,6 +40,8 @@ _TAIL_AT_ONCE: Final = 100
 _SECONDS_BETWEEN_TAILS: Final = 0.5
 # Where more comes than is shown, nobody can read it as it passes anyway.
 _SECONDS_BETWEEN_FULL_TAILS: Final = 1.0
+# So often is it looked whether the topic is still there, and somebody who listens.
+_SECONDS_WITHOUT_NEWS: Final = 1.0
 
 
 class Messages:
@@ -62,15 +64,24 @@ class Messages:
         ]
 
     def _told(self, topic: str, wanted: str | None) -> Sequence[PartitionImage]:
-        brokers = list(self._cluster.brokers)
-        image = next((found for broker in brokers if (found := broker.cluster.topic(topic)) is not None), None)
-        if image is None:
-            raise NotFound(f"there is no topic {topic!r}")
+        image = self._image(topic)
         if wanted in (None, "", "all"):
             return image.partitions
         if not str(wanted).isdigit() or int(str(wanted)) not in range(len(image.partitions)):
             raise NotFound(f"{topic!r} has no partition {wanted!r}")
         return [image.partitions[int(str(wanted))]]
+
+    def _image(self, topic: str) -> TopicImage:
+        found = next(
+            (found for each in self._cluster.brokers if (found := each.cluster.topic(topic)) is not None), None
+        )
+        if found is None:
+            raise NotFound(f"there is no topic {topic!r}")
+        return found
+
+    def _is_there(self, image: TopicImage) -> bool:
+        found = (each.cluster.topic(image.name) for each in self._cluster.brokers)
+        return any(each is not None and each.topic_id == image.topic_id for each in found)
 
     # --- newest first ---
 
@@ -166,17 +177,30 @@ class Messages:
 
     # --- as they come ---
 
-    async def tail(self, topic: str, partition: str | None, text: str) -> AsyncIterator[Json]:
-        """New records, in parts, for as long as somebody listens. Where there are too many, some are skipped."""
+    async def tail(self, topic: str, partition: str | None, text: str) -> AsyncGenerator[Json | None, None]:
+        """New records, in parts; None where there are none for a while. Where there are too many, some are skipped.
+
+        It follows partitions to new leaders, and begins with those that are added. The end of the topic is its end,
+        also if there is another one of the same name by then.
+        """
         query = Query(text)
-        found = self.partitions(topic, partition)
-        share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
-        ends = {each.index: each.log.high_watermark for each in found}
+        image = self._image(topic)
+        ends = {each.index: each.log.high_watermark for each in self.partitions(topic, partition)}
         elsewhere = self.elsewhere(topic, partition)
         if elsewhere:
             yield {"records": [], "skipped": 0, "elsewhere": elsewhere}
         while True:
-            await _news(found, ends)
+            if not self._is_there(image):
+                yield {"records": [], "skipped": 0, "error": f"{topic} has been deleted"}
+                return
+            found = self.partitions(topic, partition)
+            share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
+            for each in found:
+                is_new = each.index >= len(image.partitions)
+                ends.setdefault(each.index, each.log.log_start_offset if is_new else each.log.high_watermark)
+            if not await _news(found, ends):
+                yield None
+                continue
             skipped = 0
             shown: list[Json] = []
             for each in found:
@@ -200,18 +224,22 @@ def _can_look_at_all(text: str, start: int, end: int) -> bool:
     return end - start <= (_MOST_LOOKED_AT if text else _TAIL_AT_ONCE)
 
 
-async def _news(partitions: Sequence[Partition], ends: dict[int, int]) -> None:
-    """Wait until something is committed beyond these ends."""
+async def _news(partitions: Sequence[Partition], ends: dict[int, int]) -> bool:
+    """Wait until something is committed beyond these ends; False if nothing has been for a while."""
     if any(each.log.high_watermark > ends[each.index] for each in partitions):
-        return
+        return True
     waiter = _Waiter()
     for partition in partitions:
         partition.waiters[waiter] = None
     try:
-        await waiter.heard.wait()
+        async with asyncio.timeout(_SECONDS_WITHOUT_NEWS):
+            await waiter.heard.wait()
+    except TimeoutError:
+        return False
     finally:
         for partition in partitions:
             partition.waiters.pop(waiter, None)
+    return True
 
 
 class _Waiter:
