@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
@@ -139,7 +140,10 @@ class Api:
             return {"error": str(error)}
 
     async def _stream(self, request: web.Request, parts: AsyncIterator[Any]) -> web.StreamResponse:
-        """Server-sent events, until the reader goes away or the console stops."""
+        """Server-sent events, until the reader goes away or the console stops.
+
+        Only a write tells that the reader has gone: None, where there is nothing to send, is a comment.
+        """
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         task = asyncio.current_task()
@@ -147,7 +151,8 @@ class Api:
         self._streams.add(task)
         try:
             async for part in parts:
-                await response.write(b"data: " + json.dumps(part, separators=(",", ":")).encode() + b"\n\n")
+                event = b":" if part is None else b"data: " + json.dumps(part, separators=(",", ":")).encode()
+                await response.write(event + b"\n\n")
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -181,7 +186,16 @@ class Api:
         query = request.query
         topic, partition, text = _readable(request), query.get("partition"), query.get("search", "")
         self._messages.partitions(topic, partition)  # complains before anything is streamed
-        return await self._stream(request, self._messages.tail(topic, partition, text))
+        reader = visitor.get()
+
+        async def parts() -> AsyncIterator[Any]:
+            async with aclosing(self._messages.tail(topic, partition, text)) as tail:
+                async for part in tail:
+                    if not (self._people.is_still_there(reader) and reader.access.topic(AclOperation.READ, topic)):
+                        return
+                    yield part
+
+        return await self._stream(request, parts())
 
     # --- the journal, strict mode ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.console.stories import seconds
+from barnabas.broker.console.stories import duration
 from barnabas.broker.replica.moments import RoleChange
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _why(former: int | None, lead: RoleChange, events: list[NodeEvent]) -> NodeE
 
 
 def _words(lead: RoleChange, former: int | None, why: NodeEvent | None, followers: list[Json]) -> list[str]:
-    when = "Since then" if why is None else f"{seconds(lead.at_ms - why.at_ms)} later"
+    when = "Since then" if why is None else f"{duration(lead.at_ms - why.at_ms)} later"
     words = [
         f"Broker {why.broker_id} {why.what}." if why else "The controller chose another leader.",
         f"{when} broker {lead.leader_id} leads instead of {former}, in epoch {lead.leader_epoch} and from offset "

@@ -1,15 +1,18 @@
 """The messages of a topic: the newest, those from an offset or a time on, and new ones as they come.
 
-Everything reads what is committed, straight from the logs of this process, a limited amount at a time. Newest first
-means by timestamp over all partitions; where each partition goes on is in the `cursor` that comes with an answer.
+Everything reads what is committed, straight from the logs of this process, a limited amount at a time. The records of
+one partition stay in the order of their offsets, whatever timestamps clients gave them; timestamps say how partitions
+are mixed. So where each partition goes on is one offset, and all of them are the `cursor` that comes with an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.console.errors import ConsoleError, NotFound
@@ -23,7 +26,7 @@ from barnabas.storage.segment import FileSlice
 from barnabas.storage.time_lookup import search_by_timestamp
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.images import PartitionImage
+    from barnabas.broker.controller.images import PartitionImage, TopicImage
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
     from barnabas.storage.log import Log
@@ -37,6 +40,8 @@ _TAIL_AT_ONCE: Final = 100
 _SECONDS_BETWEEN_TAILS: Final = 0.5
 # Where more comes than is shown, nobody can read it as it passes anyway.
 _SECONDS_BETWEEN_FULL_TAILS: Final = 1.0
+# So often is it looked whether the topic is still there, and somebody who listens.
+_SECONDS_WITHOUT_NEWS: Final = 1.0
 
 
 class Messages:
@@ -59,15 +64,24 @@ class Messages:
         ]
 
     def _told(self, topic: str, wanted: str | None) -> Sequence[PartitionImage]:
-        brokers = list(self._cluster.brokers)
-        image = next((found for broker in brokers if (found := broker.cluster.topic(topic)) is not None), None)
-        if image is None:
-            raise NotFound(f"there is no topic {topic!r}")
+        image = self._image(topic)
         if wanted in (None, "", "all"):
             return image.partitions
         if not str(wanted).isdigit() or int(str(wanted)) not in range(len(image.partitions)):
             raise NotFound(f"{topic!r} has no partition {wanted!r}")
         return [image.partitions[int(str(wanted))]]
+
+    def _image(self, topic: str) -> TopicImage:
+        found = next(
+            (found for each in self._cluster.brokers if (found := each.cluster.topic(topic)) is not None), None
+        )
+        if found is None:
+            raise NotFound(f"there is no topic {topic!r}")
+        return found
+
+    def _is_there(self, image: TopicImage) -> bool:
+        found = (each.cluster.topic(image.name) for each in self._cluster.brokers)
+        return any(each is not None and each.topic_id == image.topic_id for each in found)
 
     # --- newest first ---
 
@@ -75,7 +89,7 @@ class Messages:
         before = _cursor(cursor)
         query = Query(text)
         looked_at = 0
-        candidates: list[Json] = []
+        candidates: list[list[Json]] = []
         reached: dict[int, int] = {}
         starts: dict[int, int] = {}
         for each in self.partitions(topic, partition):
@@ -83,10 +97,10 @@ class Messages:
             end = min(before.get(each.index, log.high_watermark), log.high_watermark)
             records, count, reached[each.index] = await _backwards(log, each.index, end, query, limit)
             starts[each.index] = log.log_start_offset
-            candidates += records
+            candidates.append(records[::-1])
             looked_at += count
-        candidates.sort(key=lambda each: (each["timestamp"], each["offset"]), reverse=True)
-        shown, rest = candidates[:limit], candidates[limit:]
+        mixed = list(heapq.merge(*candidates, key=itemgetter("timestamp"), reverse=True))
+        shown, rest = mixed[:limit], mixed[limit:]
         for record in rest:  # they are for the next page
             index = record["partition"]
             reached[index] = max(reached[index], record["offset"] + 1)
@@ -114,7 +128,7 @@ class Messages:
         following = _cursor(cursor)
         query = Query(text)
         looked_at = 0
-        candidates: list[Json] = []
+        candidates: list[list[Json]] = []
         reached: dict[int, int] = {}
         ends: dict[int, int] = {}
         for each in self.partitions(topic, partition):
@@ -125,10 +139,10 @@ class Messages:
             start = min(max(start, log.log_start_offset), log.high_watermark)
             ends[each.index] = log.high_watermark
             records, count, reached[each.index] = await _forwards(log, each.index, start, query, limit)
-            candidates += records
+            candidates.append(records)
             looked_at += count
-        candidates.sort(key=lambda each: (each["timestamp"], each["offset"]))
-        shown, rest = candidates[:limit], candidates[limit:]
+        mixed = list(heapq.merge(*candidates, key=itemgetter("timestamp")))
+        shown, rest = mixed[:limit], mixed[limit:]
         for record in rest:
             index = record["partition"]
             reached[index] = min(reached[index], record["offset"])
@@ -163,17 +177,30 @@ class Messages:
 
     # --- as they come ---
 
-    async def tail(self, topic: str, partition: str | None, text: str) -> AsyncIterator[Json]:
-        """New records, in parts, for as long as somebody listens. Where there are too many, some are skipped."""
+    async def tail(self, topic: str, partition: str | None, text: str) -> AsyncGenerator[Json | None, None]:
+        """New records, in parts; None where there are none for a while. Where there are too many, some are skipped.
+
+        It follows partitions to new leaders, and begins with those that are added. The end of the topic is its end,
+        also if there is another one of the same name by then.
+        """
         query = Query(text)
-        found = self.partitions(topic, partition)
-        share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
-        ends = {each.index: each.log.high_watermark for each in found}
+        image = self._image(topic)
+        ends = {each.index: each.log.high_watermark for each in self.partitions(topic, partition)}
         elsewhere = self.elsewhere(topic, partition)
         if elsewhere:
             yield {"records": [], "skipped": 0, "elsewhere": elsewhere}
         while True:
-            await _news(found, ends)
+            if not self._is_there(image):
+                yield {"records": [], "skipped": 0, "error": f"{topic} has been deleted"}
+                return
+            found = self.partitions(topic, partition)
+            share = max(_TAIL_AT_ONCE // max(len(found), 1), 5)  # of each partition, where there are too many
+            for each in found:
+                is_new = each.index >= len(image.partitions)
+                ends.setdefault(each.index, each.log.log_start_offset if is_new else each.log.high_watermark)
+            if not await _news(found, ends):
+                yield None
+                continue
             skipped = 0
             shown: list[Json] = []
             for each in found:
@@ -197,18 +224,22 @@ def _can_look_at_all(text: str, start: int, end: int) -> bool:
     return end - start <= (_MOST_LOOKED_AT if text else _TAIL_AT_ONCE)
 
 
-async def _news(partitions: Sequence[Partition], ends: dict[int, int]) -> None:
-    """Wait until something is committed beyond these ends."""
+async def _news(partitions: Sequence[Partition], ends: dict[int, int]) -> bool:
+    """Wait until something is committed beyond these ends; False if nothing has been for a while."""
     if any(each.log.high_watermark > ends[each.index] for each in partitions):
-        return
+        return True
     waiter = _Waiter()
     for partition in partitions:
         partition.waiters[waiter] = None
     try:
-        await waiter.heard.wait()
+        async with asyncio.timeout(_SECONDS_WITHOUT_NEWS):
+            await waiter.heard.wait()
+    except TimeoutError:
+        return False
     finally:
         for partition in partitions:
             partition.waiters.pop(waiter, None)
+    return True
 
 
 class _Waiter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from barnabas.printable import printable_lines
 from barnabas.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 from barnabas.protocol.records.compression import CompressionType
 from barnabas.protocol.records.control import read_end_transaction_marker
@@ -22,8 +23,6 @@ LONG: Final = 1024 * 1024
 # A batch that is larger than this when it is decompressed is not looked into.
 _LARGEST_BATCH: Final = 64 * 1024 * 1024
 _MOST_HEADERS: Final = 50
-# Without these characters, text is printable.
-_LAYOUT: Final = {ord(character): None for character in "\t\r\n"}
 
 
 class Query:
@@ -158,7 +157,10 @@ def _text(data: bytes, is_cut: bool) -> str | None:
             text = data[: len(data) - fewer].decode()
         except UnicodeDecodeError:
             continue
-        return text if text.isprintable() or text.translate(_LAYOUT).isprintable() else None
+        # A tab and the ends of lines are text, and so is whatever is only unusual: characters that join letters or
+        # emoji, wide spaces, and characters that are newer than this Python.
+        lines = text.replace("\r", "")
+        return text if printable_lines(lines) == lines else None
     return None
 
 

@@ -134,7 +134,7 @@ def _words(rebalance: Rebalance, names: _Names, moves: list[Json]) -> list[str]:
             "It waits for members to join." if rebalance.ended_ms is None else "Another began before it ended."
         )
         return words
-    waited = seconds(rebalance.joined_ms - rebalance.began_ms)
+    waited = duration(rebalance.joined_ms - rebalance.began_ms)
     if not rebalance.clients:
         words.append(f"After {waited} nobody was left in the group.")
         return words
@@ -148,7 +148,7 @@ def _words(rebalance: Rebalance, names: _Names, moves: list[Json]) -> list[str]:
     elif not rebalance.after:
         words.append("Another began before every member had its partitions.")
     else:
-        took = seconds(rebalance.ended_ms - rebalance.joined_ms)
+        took = duration(rebalance.ended_ms - rebalance.joined_ms)
         words.append(f"{took} later {leader}, the leader, had assigned the partitions with {rebalance.protocol}.")
         words.append(_moved(names, moves))
     return words
@@ -199,15 +199,15 @@ def _change_words(change: Change, names: _Names, moves: list[Json]) -> list[str]
             words.append("Nobody was left in the group." if not change.after else "Another began before it ended.")
         return words
     waited = change.assigned_ms - change.began_ms
-    when = f"After {seconds(waited)} the" if waited else "The"
+    when = f"After {duration(waited)} the" if waited else "The"
     words.append(f"{when} broker assigned the partitions with {change.assignor}.")
     for note in change.notes:
         if note.what == "is asked to let go":
             freed = next(
                 (each for each in change.notes if each.member_id == note.member_id and each.what == "has let go"), None
             )
-            heard = seconds(max(note.at_ms - change.began_ms, 0))
-            done = "it has not done so yet" if freed is None else f"it did within {seconds(freed.at_ms - note.at_ms)}"
+            heard = duration(max(note.at_ms - change.began_ms, 0))
+            done = "it has not done so yet" if freed is None else f"it did within {duration(freed.at_ms - note.at_ms)}"
             words.append(f"{names(note.member_id)} heard after {heard} that it must let go of partitions; {done}.")
     if change.ended_ms is None:
         waiting = ", ".join(names(each) for each in islice(change.awaited, 5))
@@ -215,7 +215,7 @@ def _change_words(change: Change, names: _Names, moves: list[Json]) -> list[str]
     elif change.awaited:
         words.append("Another began before every member had its partitions.")
     else:
-        words.append(f"After {seconds(change.ended_ms - change.began_ms)} every member had its partitions.")
+        words.append(f"After {duration(change.ended_ms - change.began_ms)} every member had its partitions.")
     words.append(_moved(names, moves))
     return words
 
@@ -269,5 +269,13 @@ def _moves(old: Owners, new: Owners) -> list[Json]:
     ]
 
 
-def seconds(ms: int) -> str:
-    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+def duration(ms: int) -> str:
+    """As people say it: 20 ms, 1.9 s, 9 min 12 s, 2 h 5 min."""
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 59_950:
+        return f"{ms / 1000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    hours, minutes = divmod(minutes, 60)
+    large, small = (f"{hours} h", f"{minutes} min") if hours else (f"{minutes} min", f"{seconds} s")
+    return large if small.startswith("0 ") else f"{large} {small}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas.broker.console.stories import seconds
+from barnabas.broker.console.stories import duration
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS
 from barnabas.broker.transaction.metadata import TransactionMetadata
 from barnabas.broker.transaction.shard import TransactionNote, TransactionShard
@@ -105,22 +105,22 @@ def _words(
     began = first.last_update_ms
     if prepared is None:
         left = began + first.timeout_ms - now_ms
-        words.append(f"It has been open for {seconds(max(now_ms - began, 0))}.")
+        words.append(f"It has been open for {duration(max(now_ms - began, 0))}.")
         words.append(
-            f"If nothing ends it, the broker aborts it in {seconds(left)}."
+            f"If nothing ends it, the broker aborts it in {duration(left)}."
             if left > 0
             else "Its time is over: the broker aborts it next."
         )
         return words
     how = "commit" if prepared.state == TransactionState.PREPARE_COMMIT else "abort"
     reason = next((note.what for note in notes if "aborted" in note.what), None)
-    words.append(f"After {seconds(prepared.last_update_ms - began)} the {how} was decided.")
+    words.append(f"After {duration(prepared.last_update_ms - began)} the {how} was decided.")
     if how == "abort" and reason is not None:
         words.append(f"Why: {reason}.")
     if complete is None:
         words.append("Its markers are being written; readers of committed records wait for them.")
     else:
-        took = seconds(complete.last_update_ms - prepared.last_update_ms)
+        took = duration(complete.last_update_ms - prepared.last_update_ms)
         words.append(
             f"The markers were written within {took}. Since then it does not hold up readers of committed records."
         )

@@ -10,6 +10,8 @@ from barnabas.broker.controller.images import PartitionImage
 from barnabas.broker.group.kind import AnyGroup, GroupKind
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.broker.group.shard import GroupShard
+from barnabas.broker.handlers.fetching import Fetch
+from barnabas.broker.handlers.share_fetching import ShareFetching
 from barnabas.broker.server.request import Pause
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.broker.testing.nodes import describe
@@ -79,7 +81,8 @@ def partition_state(told: PartitionImage, partition: Partition) -> Json:
         "log_end_offset": log.end_offset,
         "size": log.size,
         "segments": len(log.segments),
-        "waiting_fetches": len(partition.waiters),
+        # The console waits there, too, for whoever looks at new messages.
+        "waiting_fetches": sum(isinstance(each, (Fetch, ShareFetching)) for each in partition.waiters),
     }
 
 

@@ -2,7 +2,7 @@
 
 import { h, fill, isRead, prepend, update, table, badge, emptyState } from "./dom.js";
 import { post } from "./live.js";
-import { count, clockTime, rate, time } from "./words.js";
+import { count, moment, rate, time } from "./words.js";
 
 export function clients(root, context) {
   const body = h("div");
@@ -71,7 +71,7 @@ export function journal(root, context) {
       h("p", {}, h("button", { type: "button", key: "strict", onclick: () => post("/api/strict", { on: !strict.on }) },
         strict.on ? "Stop checking" : "Check the rules")),
       strict.on || strict.total ? table([
-        ["When", (row) => h("span", { title: time(row.at_ms) }, clockTime(row.at_ms))],
+        ["When", (row) => h("span", { title: time(row.at_ms) }, moment(row.at_ms))],
         ["Rule", (row) => h("span", { title: row.reference }, row.rule)],
         ["Client", (row) => row.client_id ?? row.peer],
         ["What", (row) => row.message],
@@ -117,7 +117,7 @@ function entry(row) {
   const errors = row.errors ?? [];
   return h("details", { class: "message entry" },
     h("summary", { "data-row": "", key: `entry ${row.number}` },
-      h("span", { class: "when" }, row.at_ms ? clockTime(row.at_ms) : `#${row.number}`),
+      h("span", { class: "when" }, row.at_ms ? moment(row.at_ms) : `#${row.number}`),
       h("span", { class: "where" }, `${row.api} v${row.version}`),
       h("span", { class: "key" }, row.client_id ?? ""),
       h("span", { class: "value" }, errors.length ? errors.map((error) => [badge(error, "bad"), " "]) : row.outcome === "answered" ? null : `${row.outcome} `,

@@ -1,7 +1,7 @@
 // Several brokers: who is there, and who led which partition when.
 
 import { h, update, table, badge, emptyState } from "./dom.js";
-import { clockTime, count, link, time } from "./words.js";
+import { count, link, moment, time } from "./words.js";
 
 export function brokers(root, context) {
   const body = h("div");
@@ -20,7 +20,7 @@ export function brokers(root, context) {
       ], context.about.brokers),
       h("h2", {}, "What became of them"),
       table([
-        ["When", (row) => h("span", { title: time(row.at_ms) }, clockTime(row.at_ms))],
+        ["When", (row) => h("span", { title: time(row.at_ms) }, moment(row.at_ms))],
         ["Broker", (row) => count(row.broker_id), "number"],
         ["What", (row) => row.what],
       ], last.events.slice(0, 20)),
@@ -34,6 +34,6 @@ function change(told) {
   return h("article", { class: "story", key: `${told.topic}-${told.partition} ${told.epoch}` },
     h("h3", {}, h("a", { href: link("topics", told.topic) }, `${told.topic}-${told.partition}`), " ",
       badge(`broker ${told.former}`, "bad"), " → ", badge(`broker ${told.leader}`, "good"),
-      " ", h("span", { class: "muted", title: time(told.at_ms) }, `epoch ${told.epoch}, ${clockTime(told.at_ms)}`)),
+      " ", h("span", { class: "muted", title: time(told.at_ms) }, `epoch ${told.epoch}, ${moment(told.at_ms)}`)),
     h("p", {}, told.words.join(" ")));
 }

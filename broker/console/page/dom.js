@@ -37,8 +37,17 @@ function listen(element, type, act) {
   acts[type] = act;
 }
 
+// Control characters, and those that turn the direction of the text around them.
+const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+// The same text with \u202e, for example, in place of a character that would turn around what follows.
+function printable(text) {
+  return String(text).replace(UNPRINTABLE, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 function flat(children) {
-  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : document.createTextNode(printable(child))));
 }
 
 // Puts new children into an element.
@@ -51,7 +60,7 @@ export function fill(element, ...children) {
 // not refer to that element, since an older one may be in its place: it has `event.currentTarget`.
 export function update(element, ...children) {
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
-  patchChildren(element, flat(children).map((child) => (child instanceof Node ? child : document.createTextNode(child))));
+  patchChildren(element, flat(children));
   if (!focused || focused === document.activeElement || focused.dataset.key === undefined) return;
   [...element.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused.dataset.key)?.focus({ preventScroll: true });
 }

@@ -113,7 +113,7 @@ export function group(root, context) {
         h("div", { class: "tile" },
           h("div", { class: "label" }, "State"),
           h("div", { class: "figure" }, stateOf(last)),
-          h("div", { class: "muted" }, last.state_since_ms ? `for ${span(now - last.state_since_ms)}; ` : "", `generation ${count(last.generation)}`)),
+          h("div", { class: "muted" }, last.state_since_ms ? `for ${span(now - last.state_since_ms)}; ` : "", `${last.type === "classic" ? "generation" : "epoch"} ${count(last.generation)}`)),
         h("div", { class: "tile" },
           h("div", { class: "label" }, "Members"),
           h("div", { class: "figure" }, count(last.members)),

@@ -2,7 +2,7 @@
 
 import { h, fill, badge, copyButton } from "./dom.js";
 import { get } from "./live.js";
-import { bytes, clockTime, count, plural, time } from "./words.js";
+import { bytes, count, moment, plural, time } from "./words.js";
 import { AvroError } from "./avro.js";
 
 function plain(field) {
@@ -33,7 +33,7 @@ function preview(field) {
 
 export function row(topic, record, { avro, chosen, onchoose } = {}) {
   const summary = h("summary", { "data-row": "" },
-    h("span", { class: "when", title: time(record.timestamp) }, clockTime(record.timestamp)),
+    h("span", { class: "when", title: time(record.timestamp) }, moment(record.timestamp)),
     h("span", { class: "where" }, `${record.partition} : ${record.offset}`),
     record.error ? h("span", { class: "value bad-text" }, record.error)
       : record.control ? h("span", { class: "value" }, badge(`transaction ${record.control}`, record.control === "abort" ? "bad" : "good"))

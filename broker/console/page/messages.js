@@ -129,6 +129,12 @@ export function messages(root, context) {
         says.textContent += ` ${elsewhereWords(news.elsewhere)}`;
         return;
       }
+      if (news.error) {
+        stop();
+        stop = null;
+        says.textContent = `${news.error}.`;
+        return;
+      }
       total += news.records.length + news.skipped;
       skipped = news.skipped;
       waiting = [...news.records.reverse(), ...waiting].slice(0, MOST_LIVE);

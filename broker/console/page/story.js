@@ -1,7 +1,7 @@
 // A rebalance as a picture against time: a line for each member, from its request to the answer, and the phases behind them.
 
 import { h, svg } from "./dom.js";
-import { clockTime, milliseconds, plural, time } from "./words.js";
+import { clockTime, milliseconds, moment, plural, time } from "./words.js";
 
 const ROW = 26;
 const NAMES = 150;
@@ -11,7 +11,7 @@ const MOST = 20;
 
 export function rebalanceStory(told) {
   return h("article", { class: "story", key: `${told.title} ${told.began_ms}` },
-    h("h3", {}, told.title, " ", h("span", { class: "muted", title: time(told.began_ms) }, clockTime(told.began_ms))),
+    h("h3", {}, told.title, " ", h("span", { class: "muted", title: time(told.began_ms) }, moment(told.began_ms))),
     h("p", {}, told.words.join(" ")),
     told.members.length ? [picture(told), legend(told)] : null);
 }

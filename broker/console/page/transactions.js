@@ -2,7 +2,7 @@
 
 import { h, fill, update, svg, table, badge, pager, emptyState } from "./dom.js";
 import { AXIS, axis } from "./story.js";
-import { count, clockTime, link, plural, span, time } from "./words.js";
+import { clockTime, count, link, moment, plural, span, time } from "./words.js";
 
 const KINDS = { duplicate: "", gap: "warn", fenced: "bad", state: "bad" };
 const WIDTH = 720;
@@ -54,7 +54,7 @@ export function transactions(root, context) {
       h("p", { class: "muted" }, "A producer that does not hear of an answer sends its batch again. The broker finds a duplicate by its sequence numbers and does not append it twice; ",
         "a gap or an old epoch is refused."),
       table([
-        ["When", (row) => h("span", { title: time(row.at_ms) }, clockTime(row.at_ms))],
+        ["When", (row) => h("span", { title: time(row.at_ms) }, moment(row.at_ms))],
         ["What", (row) => badge(row.kind === "state" ? "not in a transaction" : row.kind, KINDS[row.kind])],
         ["Where", (row) => h("a", { href: link("topics", row.topic) }, `${row.topic}-${row.partition}`)],
         ["Producer", (row) => `${row.producer_id}, epoch ${row.producer_epoch}`],
@@ -101,7 +101,7 @@ export function transaction(root, context) {
         ], told.offsets)] : null,
       told.notes.length ? [h("h2", {}, "What was refused, or went wrong"),
         table([
-          ["When", (row) => h("span", { title: time(row.at_ms) }, clockTime(row.at_ms))],
+          ["When", (row) => h("span", { title: time(row.at_ms) }, moment(row.at_ms))],
           ["What", (row) => row.what],
         ], told.notes)] : null,
       h("h2", {}, "Its last transactions"),
@@ -111,7 +111,7 @@ export function transaction(root, context) {
 
 function story(told) {
   return h("article", { class: "story", key: told.began_ms },
-    h("h3", {}, stateOf(told), " ", h("span", { class: "muted", title: time(told.began_ms) }, clockTime(told.began_ms))),
+    h("h3", {}, stateOf(told), " ", h("span", { class: "muted", title: time(told.began_ms) }, moment(told.began_ms))),
     h("p", {}, told.words.join(" ")),
     picture(told),
     h("ol", { class: "steps" }, told.steps.slice(-30).map((step) => h("li", {},

@@ -39,7 +39,20 @@ export function forInput(ms) {
 }
 
 export function clockTime(ms) {
-  return time(ms).slice(11);
+  const [, clock] = dayAndClock(ms);
+  return clock;
+}
+
+// The time of today; of another day its date, too.
+export function moment(ms) {
+  const [day, clock] = dayAndClock(ms);
+  return day === null || day === dayAndClock(Date.now())[0] ? clock : `${day} ${clock.slice(0, 5)}`;
+}
+
+// What is no time on a calendar has no day.
+function dayAndClock(ms) {
+  const text = time(ms);
+  return /^\d+-/.test(text) ? text.split(" ") : [null, text];
 }
 
 export function span(ms) {

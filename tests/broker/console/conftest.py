@@ -1,5 +1,6 @@
 """A console over a broker in the test's own process, and a browser's view of its API."""
 
+import json
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -41,6 +42,14 @@ class Looking:
             if not isinstance(record, NewRecord):
                 record = NewRecord(1000, None, record)
             partition(self.broker, name, index).append_now(memoryview(build_batch([record])), 1000)
+
+
+async def next_news(stream):
+    """The next event of a stream that is not a comment."""
+    async for line in stream.content:
+        if line.startswith(b"data: "):
+            return json.loads(line.removeprefix(b"data: "))
+    raise AssertionError("the stream has ended")
 
 
 @asynccontextmanager

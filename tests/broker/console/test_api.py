@@ -10,7 +10,8 @@ from barnabas.broker.group.kind import Committer
 from barnabas.broker.group.records import CommittedOffset
 from barnabas.protocol.records.builder import NewRecord
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.support.running_broker import partition
+from tests.broker.console.conftest import next_news
+from tests.support.running_broker import delete_topic, partition
 
 
 async def values(console, **query):
@@ -129,6 +130,26 @@ async def test_the_newest_of_several_partitions_are_merged_by_their_time(console
     assert (await values(console, partition="1"))[0] == ["5", "3", "1"]
 
 
+@pytest.mark.parametrize("start", [{}, {"offset": "0"}], ids=["newest first", "from an offset"])
+async def test_no_message_is_left_out_or_shown_twice_whatever_its_timestamp(console, start):
+    """Producers choose timestamps: within a partition they may go back."""
+    await console.topic("t", 2)
+    written = set()
+    for number in range(20):
+        name = f"{number % 2}/{number // 2}"
+        written.add(name)
+        console.write("t", NewRecord((number * 7) % 20 * 1000, None, name.encode()), index=number % 2)
+    seen, cursor = await values(console, limit="3", **start)
+    for _ in range(6):
+        found, cursor = await values(console, limit="3", cursor=cursor, **start)
+        seen += found
+    assert cursor is None
+    assert (len(seen), set(seen)) == (20, written)
+    for partition_index in ("0", "1"):
+        offsets = [int(name[2:]) for name in seen if name[0] == partition_index]
+        assert offsets == sorted(offsets, reverse=not start)
+
+
 async def test_from_an_offset_or_a_time_on_the_oldest_come_first(console):
     await console.topic("t", 1, [NewRecord(100 * n, None, str(n).encode()) for n in range(9)])
     found, cursor = await values(console, offset="6", limit="2")
@@ -159,16 +180,53 @@ async def test_new_messages_as_they_come(console):
         while not partition(console.broker, "t").waiters:  # noqa: ASYNC110
             await asyncio.sleep(0)
         console.write("t", b"new")
-        news = json.loads((await stream.content.readline()).removeprefix(b"data: "))
+        news = await next_news(stream)
         assert [record["value"]["text"] for record in news["records"]] == ["new"]
-        await stream.content.readline()
         console.write("t", *([b"many"] * 500))
-        news = json.loads((await stream.content.readline()).removeprefix(b"data: "))
+        news = await next_news(stream)
         assert len(news["records"]) + news["skipped"] == 500
         assert news["skipped"] == 400
-    while partition(console.broker, "t").waiters:
-        console.write("t", b"another")
+
+
+async def test_a_tail_ends_when_its_reader_has_gone_also_if_nothing_is_written(console, monkeypatch):
+    monkeypatch.setattr(messages, "_SECONDS_WITHOUT_NEWS", 0.01)
+    await console.topic("t")
+    log = partition(console.broker, "t", 0)
+    async with console.session.get(f"{console.url}/api/tail", params={"topic": "t"}):
+        while not log.waiters:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    streams = console.console._api._streams
+    while streams or log.waiters:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+
+
+async def test_a_tail_ends_with_its_topic_also_if_there_is_another_one_of_that_name(console, monkeypatch):
+    monkeypatch.setattr(messages, "_SECONDS_WITHOUT_NEWS", 0.01)
+    await console.topic("t")
+    async with console.session.get(f"{console.url}/api/tail", params={"topic": "t"}) as stream:
+        await delete_topic(console.broker, "t")
+        await console.topic("t", 1, [b"reborn"])
+        assert (await next_news(stream))["error"] == "t has been deleted"
+        assert b"reborn" not in await stream.content.read()
+
+
+async def test_a_tail_shows_what_comes_to_partitions_that_are_added(writable, monkeypatch):
+    monkeypatch.setattr(messages, "_SECONDS_WITHOUT_NEWS", 0.01)
+    await writable.topic("t")
+    async with writable.session.get(f"{writable.url}/api/tail", params={"topic": "t"}) as stream:
+        await writable.post("/api/topics/grow", {"name": "t", "partitions": 2})
+        writable.write("t", b"early", index=1)
+        (record,) = (await next_news(stream))["records"]
+        assert (record["partition"], record["value"]["text"]) == (1, "early")
+
+
+async def test_a_tail_is_no_fetch_of_a_consumer(console):
+    await console.topic("t")
+    async with console.session.get(f"{console.url}/api/tail", params={"topic": "t"}):
+        while not partition(console.broker, "t", 0).waiters:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        _, told = await console.get("/api/topic", name="t")
+        assert told["partition_list"][0]["waiting_fetches"] == 0
 
 
 async def test_a_tail_waits_at_a_partition_only_while_there_is_nothing_new(console, monkeypatch):
@@ -179,7 +237,7 @@ async def test_a_tail_waits_at_a_partition_only_while_there_is_nothing_new(conso
         while not log.waiters:  # noqa: ASYNC110
             await asyncio.sleep(0)
         console.write("t", b"news")
-        assert b"news" in await stream.content.readline()
+        assert (await next_news(stream))["records"]
         assert not log.waiters
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from barnabas.broker.security.acls import Entry, Pattern
 from barnabas.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
-from tests.broker.console.conftest import looking
+from tests.broker.console.conftest import looking, next_news
+from tests.support.running_broker import partition
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="a-secret" user_alice="b-secret";'
 _SETTINGS = {
@@ -145,3 +146,17 @@ async def test_a_stream_ends_when_its_reader_signs_out(secured):
 
 async def test_where_there_are_no_users_nobody_signs_in(console):
     assert (await console.get("/api/me"))[1] == {"user": None, "sign_in": False}
+
+
+async def test_new_messages_are_not_shown_any_longer_after_signing_out(secured):
+    """A stream that somebody has opened is not a way around it."""
+    assert await sign_in(secured, "admin", "a-secret") == 200
+    await secured.topic("t")
+    async with secured.session.get(f"{secured.url}/api/tail", params={"topic": "t"}) as stream:
+        while not partition(secured.broker, "t").waiters:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        secured.write("t", b"seen")
+        assert (await next_news(stream))["records"]
+        await secured.post("/api/sign-out", {})
+        secured.write("t", b"too late")
+        assert b"too late" not in await stream.content.read()

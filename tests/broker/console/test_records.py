@@ -1,5 +1,7 @@
 """Records as the page gets them: text where they are text, cut where they are long, and an error instead of a crash."""
 
+import pytest
+
 from barnabas.broker.console.records import Query, decoded, field
 from barnabas.protocol.records.builder import NewRecord, build_batch
 from barnabas.protocol.records.compression import CompressionType
@@ -95,3 +97,23 @@ def test_bytes_as_text_or_digits():
 def test_long_bytes_are_cut_also_within_a_character():
     assert field("ääää".encode(), 3) == {"size": 8, "cut": True, "text": "ä"}
     assert field(b"\xff" * 9, 2) == {"size": 9, "cut": True, "hex": "ffff"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}",
+        "\u0645\u06cc\N{ZERO WIDTH NON-JOINER}\u062e\u0648\u0627\u0647\u0645",
+        '{"name": "\u4eac\N{IDEOGRAPHIC SPACE}\u90fd", "price": "5\N{NO-BREAK SPACE}\N{EURO SIGN}"}',
+        "\N{ZERO WIDTH NO-BREAK SPACE}id,name\r\n1,K.\r\n",
+        "\U0001fae8",
+    ],
+    ids=["joined emoji", "Persian", "spaces", "CSV with a byte order mark", "an emoji that is newer than this Python"],
+)
+def test_text_of_all_languages_is_text(text):
+    assert field(text.encode(), 1000)["text"] == text
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\x1b[31mred", "\x9b31m", "\u202egnp.exe", "\u2066a"])
+def test_characters_that_control_something_are_not_text(text):
+    assert field(text.encode(), 1000)["hex"] == text.encode().hex()

@@ -1,6 +1,8 @@
 """A rebalance in words: why it began, who was late, what moved."""
 
-from barnabas.broker.console.stories import told
+import pytest
+
+from barnabas.broker.console.stories import duration, told
 from barnabas.broker.group.classic.story import Story
 from barnabas.protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, with_version
 from tests.broker.group.classic.test_story import member
@@ -76,3 +78,21 @@ def test_one_that_is_still_going_on():
     assert told(story.rebalances[-1])["words"][-1] == "It waits for members to join."
     story.all_joined(4000, 1, A, "range", [having(A)])
     assert "to say who gets what" in told(story.rebalances[-1])["words"][-1]
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1900, "1.9 s"),
+        (59_949, "59.9 s"),
+        (59_960, "1 min"),
+        (552_000, "9 min 12 s"),
+        (3_600_000, "1 h"),
+        (90_000_000, "25 h"),
+        (7_530_000, "2 h 5 min"),
+    ],
+)
+def test_how_long_something_took_as_people_say_it(ms, words):
+    assert duration(ms) == words

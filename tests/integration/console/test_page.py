@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -90,6 +91,45 @@ def test_a_group_whose_name_is_hostile_is_text_too(page, broker):
         page.browser.click("a", "<img")
         page.browser.until("Offsets", "Members", "assigned by range")
         assert page.browser.run("return document.querySelectorAll('main img, main script').length") == 0
+
+
+def test_a_name_does_not_turn_around_the_text_beside_it(page, broker):
+    """A character that turns the direction of writing is named, and so is one that controls a terminal."""
+    settings = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
+    group, client = "invoice\u202egpj.exe", "shop\u202e\x1b"
+    with KafkaConsumer("orders", group_id=group, client_id=client, **settings) as consumer:
+        wait_for_topic(consumer, "orders")
+        while not consumer.poll(timeout_ms=1000):
+            pass
+        consumer.commit()
+        page.go("groups")
+        page.browser.click("a", "invoice\\u202egpj.exe")  # and its link still leads to the group
+        page.browser.until("a member joined: shop\\u202e\\u001b.", "Members")
+        assert "\u202e" not in page.browser.text
+
+
+def test_a_message_of_another_day_has_its_date(page, broker):
+    broker.create_topic("z-old")
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send("z-old", b"long ago", timestamp_ms=1).get()
+        producer.send("z-old", b"of today").get()
+    page.go("topics/z-old/messages")
+    page.browser.until("long ago", "of today")
+    today, before = page.browser.run(
+        "return [...document.querySelectorAll('.message .when')].map((each) => each.innerText)"
+    )
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}", today)
+    assert re.fullmatch(r"19(70-01-01|69-12-31) \d\d:\d\d", before)
+
+
+def test_what_is_no_time_on_a_calendar_is_shown_as_it_is(page):
+    page.go()
+    page.browser.until("orders")
+    found = page.browser.run_async(
+        "const [told] = arguments; import('/page/words.js').then((words) =>"
+        " told([-1, 9e17].map((ms) => [words.time(ms), words.moment(ms), words.clockTime(ms)])))"
+    )
+    assert found == [["no time"] * 3, ["900000000000000000"] * 3]
 
 
 def _announce(broker, told):
