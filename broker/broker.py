@@ -73,7 +73,7 @@ from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownReq
 from barnabas.protocol.schema import Message
 from barnabas.storage.config import LogConfig
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.log_directory import LogDirectory, has_partitions
 from barnabas.storage.properties import MetaProperties, encode_id
 
 log = structlog.get_logger()
@@ -221,8 +221,11 @@ class Broker:
         try:
             os.makedirs(folder, exist_ok=True)
             properties = MetaProperties.read(folder)
-            proposed = encode_id(uuid.uuid4()) if properties is None else properties.cluster_id
-            cluster_id = await self.membership.open(proposed)
+            if properties is None:
+                cluster_id = await self.membership.open(encode_id(uuid.uuid4()))
+            else:
+                is_used = has_partitions(folder)
+                cluster_id = await self.membership.open(properties.cluster_id, may_be_new=not is_used)
         except OBSTACLES as error:
             raise self._cannot_start(folder, error) from error
         try:

@@ -41,12 +41,21 @@ async def mirror(registry: Registry) -> None:
         await registry.mirror(path)
 
 
-async def join_cluster(registry: Registry, cluster_id: str) -> str:
-    """Create the parents that the tree lacks. Returns the cluster's id, which is the given one if it had none."""
+async def join_cluster(registry: Registry, cluster_id: str, *, may_be_new: bool = True) -> str:
+    """Create the parents that the tree lacks. Returns the cluster's id, which is the given one if it had none.
+
+    A broker that has partitions must not create a cluster: it would set all of them aside, because no topic is known.
+    RegistrationRefused unless the cluster `may_be_new`.
+    """
     while True:
         operations: list[Operation] = [Create(path) for path in znodes.SKELETON if registry.find(path) is None]
         known = registry.find(znodes.CLUSTER_ID)
         if known is None:
+            if not may_be_new:
+                raise RegistrationRefused(
+                    f"{registry.name} knows no cluster, but this broker has partitions of the cluster {cluster_id}, "
+                    "which would be set aside; is this the right registry, or has it lost its data?"
+                )
             operations.append(Create(znodes.CLUSTER_ID, znodes.write_cluster_id(cluster_id)))
         if registry.find(znodes.FEATURE) is None:
             operations.append(Create(znodes.FEATURE, znodes.write_feature()))

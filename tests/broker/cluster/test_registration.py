@@ -61,6 +61,15 @@ async def test_a_cluster_keeps_its_id() -> None:
     assert await join_cluster(Session(registry), "another") == "an-id"
 
 
+async def test_a_broker_with_partitions_creates_no_cluster() -> None:
+    registry = MemoryRegistry()
+    with pytest.raises(RegistrationRefused, match="knows no cluster"):
+        await join_cluster(Session(registry), "an-id", may_be_new=False)
+    assert registry.find("/brokers") is None
+    await join_cluster(registry, "an-id")
+    assert await join_cluster(Session(registry), "an-id", may_be_new=False) == "an-id"
+
+
 async def test_the_epoch_is_the_number_of_the_transaction() -> None:
     registry, clock = await tree(), ManualClock()
     first = Session(registry)
@@ -205,6 +214,21 @@ async def test_a_session_that_expires_while_its_broker_registers_with_it(monkeyp
     assert brokers.term.cluster.brokers[2].epoch == member.membership.broker_epoch
     for each in brokers.members.values():
         await each.stop()
+
+
+async def test_a_registry_that_comes_back_empty_is_refused() -> None:
+    brokers = await Brokers(1).start()
+    member = brokers.members[1]
+    full, brokers.tree = brokers.tree, MemoryRegistry()
+    await member.session.expire()
+    await brokers.settle()
+    await brokers.pass_time(5)
+    assert brokers.tree.find("/cluster/id") is None
+    brokers.tree = full
+    await brokers.pass_time(5)
+    await brokers.settle()
+    assert brokers.tree.find("/brokers/ids/1") is not None
+    await member.stop()
 
 
 async def test_a_registry_that_comes_back_as_another_clusters_is_refused() -> None:
