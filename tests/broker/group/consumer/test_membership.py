@@ -249,6 +249,18 @@ class TestPatterns:
         group.beat("a", owned={})
         assert (group.epochs["a"], group.owned["a"]) == (2, {"t": [0, 1, 2, 3]})
 
+    def test_a_clock_that_is_put_back_hides_no_topics(self, group):
+        group.join("a", subscribed_topic_regex="t|x.*")
+        group.advance(0)
+        group.beat("a", owned={})
+        group.coordinator.clock_ahead_ms = -3_600_000
+        group.coordinator.topics.create("x1", 1)
+        group.coordinator.shard.consumers.topics_changed({"x1"}, are_new=True)
+        for _ in range(2):
+            group.beat("a", owned=group.owned["a"])
+            group.advance(0)
+        assert group.owned["a"] == {"t": [0, 1, 2, 3], "x1": [0]}
+
     def test_new_topics_are_seen_after_a_while(self, group):
         group.join("a", subscribed_topic_regex="t|x.*")
         group.advance(0)
@@ -308,6 +320,15 @@ class TestBounds:
         assert group.join("b", "t").member_epoch == 2  # the target is still that of before
         assert group.state == "Assigning"
         group.advance(1000)
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
+
+    def test_a_clock_that_is_put_back_delays_no_assignment(self):
+        """So it is with a new coordinator whose clock is behind that of the last one."""
+        group = group_of(("t", 2), group_consumer_assignment_interval_ms=1000)
+        group.join("a", "t")
+        group.coordinator.clock_ahead_ms = -3_600_000
+        assert group.join("b", "t").member_epoch == 3
         group.settle("a", "b")
         assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
 

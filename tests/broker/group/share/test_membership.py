@@ -100,6 +100,13 @@ class TestEpochs:
         group.beat("a")
         assert (group.epochs["a"], group.owned["a"]) == (3, {"t": [0, 1]})
 
+    def test_a_clock_that_is_put_back_delays_no_assignment(self):
+        group = group_of(("t", 2), group_share_assignment_interval_ms=1000)
+        group.join("a", "t")
+        group.coordinator.clock_ahead_ms = -3_600_000
+        group.beat("a")
+        assert (group.epochs["a"], group.owned["a"]) == (3, {"t": [0, 1]})
+
 
 class TestLeaving:
     def test_what_a_member_had_goes_to_the_others(self, group):
