@@ -21,7 +21,7 @@ from barnabas.broker.cluster.deletions import deletions, strike_off
 from barnabas.broker.cluster.election import Elected, Election
 from barnabas.broker.cluster.log_dir_events import note_log_dir_event
 from barnabas.broker.cluster.membership import Membership
-from barnabas.broker.cluster.registration import RegistrationRefused
+from barnabas.broker.cluster.registration import RegistrationRefused, check_listener
 from barnabas.broker.cluster.term import MIRRORED, Term
 from barnabas.broker.cluster.vigil import Vigil
 from barnabas.broker.cluster.world import World
@@ -396,6 +396,7 @@ class Broker:
 
     async def _join(self, directory: LogDirectory) -> None:
         """Register, and learn about the cluster. The controller tells itself, before it accepts clients."""
+        check_listener(self.registry, self.config.node_id, self.config.inter_broker_listener.name)
         image = self._image(after_crash=not directory.was_clean)
         await self.membership.join(image, str(directory.properties.directory_id))
         if self.controller.term is not None:

@@ -68,6 +68,25 @@ async def join_cluster(registry: Registry, cluster_id: str, *, may_be_new: bool 
                 await registry.refresh(path)
 
 
+def check_listener(registry: Registry, broker_id: int, listener: str) -> None:
+    """RegistrationRefused if no other broker has this listener, by which brokers reach each other.
+
+    A broker that reaches nobody, or that nobody reaches, keeps every controller from telling the others anything.
+    """
+    others = [znodes.read_broker_id(name) for name in registry.children(znodes.BROKER_IDS)]
+    names = {
+        endpoint.name
+        for other in others
+        if other != broker_id and (node := registry.find(znodes.broker_path(other))) is not None
+        for endpoint in znodes.read_broker(other, node).endpoints
+    }
+    if names and listener not in names:
+        raise RegistrationRefused(
+            f"no other broker of the cluster has a listener {listener}, only {', '.join(sorted(names))}; "
+            "inter.broker.listener.name must be the same on all brokers"
+        )
+
+
 async def register(
     registry: Registry,
     broker: BrokerImage,

@@ -147,3 +147,30 @@ async def test_a_data_directory_without_partitions_may_begin_a_cluster(tmp_path)
     (tmp_path / "registry.db").unlink()
     async with running(tmp_path) as broker:
         assert broker.cluster.cluster_id == cluster_id
+
+
+async def test_a_broker_that_could_not_reach_the_others_does_not_start(tmp_path):
+    """A controller could give it no orders, or it could give none as the controller."""
+    loop = asyncio.get_running_loop()
+    tree = MemoryRegistry()
+
+    async def open_session():
+        return Session(tree)
+
+    def broker(broker_id: int, listener: str) -> Broker:
+        settings = {
+            "broker.id": str(broker_id),
+            "zookeeper.connect": "localhost:2181",
+            "listeners": f"{listener}://127.0.0.1:0",
+            "listener.security.protocol.map": f"{listener}:PLAINTEXT",
+            "inter.broker.listener.name": listener,
+            "log.dirs": str(tmp_path / str(broker_id)),
+        }
+        return Broker(BrokerConfig(settings), open_session, Network(loop), clock=SystemClock(loop), loop=loop)
+
+    first = broker(1, "PLAINTEXT")
+    await first.start()
+    with pytest.raises(CannotStart, match="no other broker of the cluster has a listener INSIDE"):
+        await broker(2, "INSIDE").start()
+    assert tree.find("/brokers/ids/2") is None
+    await first.stop()

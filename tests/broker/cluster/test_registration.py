@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.cluster.registration import RegistrationRefused, join_cluster, register
+from barnabas.broker.cluster.registration import RegistrationRefused, check_listener, join_cluster, register
 from barnabas.broker.controller import znodes
 from barnabas.broker.controller.images import BrokerImage, Endpoint
 from barnabas.broker.registry.errors import RegistryUnavailable
@@ -68,6 +68,16 @@ async def test_a_broker_with_partitions_creates_no_cluster() -> None:
     assert registry.find("/brokers") is None
     await join_cluster(registry, "an-id")
     assert await join_cluster(Session(registry), "an-id", may_be_new=False) == "an-id"
+
+
+async def test_brokers_must_be_able_to_reach_each_other() -> None:
+    registry = await tree()
+    check_listener(registry, 5, "INTERNAL")  # it is the first
+    await enter(Session(registry), ManualClock())
+    check_listener(registry, 5, "PLAINTEXT")
+    check_listener(registry, 4, "INTERNAL")  # its former registration
+    with pytest.raises(RegistrationRefused, match="has a listener INTERNAL, only PLAINTEXT"):
+        check_listener(registry, 5, "INTERNAL")
 
 
 async def test_the_epoch_is_the_number_of_the_transaction() -> None:
