@@ -332,6 +332,20 @@ class TestBounds:
         group.settle("a", "b")
         assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
 
+    @pytest.mark.parametrize("others", [("t",), ("t", "x")])
+    def test_partitions_that_only_the_last_coordinator_knew(self, others):
+        group = group_of(("t", 3), ("x", 1))
+        group.join("a", "t")
+        assert group.owned["a"] == {"t": [0, 1, 2]}
+        group.coordinator.topics.create("t", 2)  # this one has not heard of the third yet
+        assert error(group.join("b", *others)) == ErrorCode.NONE
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"].get("t", [])) == [0, 1]
+        group.coordinator.topics.create("t", 3)
+        group.coordinator.shard.consumers.topics_changed({"t"}, are_new=False)
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"].get("t", [])) == [0, 1, 2]
+
     def test_a_group_has_settings_of_its_own(self, group):
         group.coordinator.group_configs[GROUP] = {
             "consumer.session.timeout.ms": "50000",
