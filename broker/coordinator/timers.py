@@ -20,6 +20,10 @@ class Timers(Protocol):
 
     def is_scheduled(self, key: Hashable) -> bool: ...
 
+    def elapsed_ms(self) -> int:
+        """A time that goes on evenly, for measuring how long ago something was. Wall clocks jump."""
+        ...
+
     def close(self) -> None:
         """Cancel all, and schedule no more: their owner is gone."""
 
@@ -54,6 +58,9 @@ class ClockTimers:
     def is_scheduled(self, key: Hashable) -> bool:
         return key in self._timers
 
+    def elapsed_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
     def close(self) -> None:
         self._closed = True
         for timer in self._timers.values():
@@ -74,6 +81,9 @@ class DecidingTimers:
 
     def cancel(self, key: Hashable) -> None:
         self._timers.cancel(key)
+
+    def elapsed_ms(self) -> int:
+        return self._timers.elapsed_ms()
 
     def _decide(self, key: Hashable, decide: Callable[[], CoordinatorResult]) -> None:
         decision = decide()

@@ -51,6 +51,9 @@ class ManualTimers:
     def is_scheduled(self, key):
         return key in self._timers
 
+    def elapsed_ms(self):
+        return self.now_ms
+
     def close(self):
         self._timers.clear()
 

@@ -332,6 +332,16 @@ class TestBounds:
         group.settle("a", "b")
         assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
 
+    @pytest.mark.parametrize("hours", [-1, 1])
+    def test_a_clock_that_jumps_neither_ends_nor_prolongs_a_session(self, group, hours):
+        group.join("a", "t")
+        group.join("b", "t")
+        group.advance(44_000)
+        group.beat("a")
+        group.coordinator.clock_ahead_ms = hours * 3_600_000
+        group.advance(1000)
+        assert set(group.group.members) == {"a"}
+
     @pytest.mark.parametrize("others", [("t",), ("t", "x")])
     def test_partitions_that_only_the_last_coordinator_knew(self, others):
         group = group_of(("t", 3), ("x", 1))
