@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Protocol
 
-from barnabas.broker.clock import Clock, Timer
+from barnabas.broker.clock import Clock, Timer, elapsed_ms
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
 from barnabas.protocol.errors import ErrorCode
 
@@ -59,7 +59,7 @@ class ClockTimers:
         return key in self._timers
 
     def elapsed_ms(self) -> int:
-        return int(self._clock.monotonic() * 1000)
+        return elapsed_ms(self._clock)
 
     def close(self) -> None:
         self._closed = True
