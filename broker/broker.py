@@ -21,7 +21,7 @@ from barnabas.broker.cluster.deletions import deletions, strike_off
 from barnabas.broker.cluster.election import Elected, Election
 from barnabas.broker.cluster.log_dir_events import note_log_dir_event
 from barnabas.broker.cluster.membership import Membership
-from barnabas.broker.cluster.registration import RegistrationRefused
+from barnabas.broker.cluster.registration import RegistrationRefused, check_listener
 from barnabas.broker.cluster.term import MIRRORED, Term
 from barnabas.broker.cluster.vigil import Vigil
 from barnabas.broker.cluster.world import World
@@ -73,7 +73,7 @@ from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownReq
 from barnabas.protocol.schema import Message
 from barnabas.storage.config import LogConfig
 from barnabas.storage.filesystem import FileSystem
-from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.log_directory import LogDirectory, has_partitions
 from barnabas.storage.properties import MetaProperties, encode_id
 
 log = structlog.get_logger()
@@ -221,8 +221,11 @@ class Broker:
         try:
             os.makedirs(folder, exist_ok=True)
             properties = MetaProperties.read(folder)
-            proposed = encode_id(uuid.uuid4()) if properties is None else properties.cluster_id
-            cluster_id = await self.membership.open(proposed)
+            if properties is None:
+                cluster_id = await self.membership.open(encode_id(uuid.uuid4()))
+            else:
+                is_used = has_partitions(folder)
+                cluster_id = await self.membership.open(properties.cluster_id, may_be_new=not is_used)
         except OBSTACLES as error:
             raise self._cannot_start(folder, error) from error
         try:
@@ -393,6 +396,7 @@ class Broker:
 
     async def _join(self, directory: LogDirectory) -> None:
         """Register, and learn about the cluster. The controller tells itself, before it accepts clients."""
+        check_listener(self.registry, self.config.node_id, self.config.inter_broker_listener.name)
         image = self._image(after_crash=not directory.was_clean)
         await self.membership.join(image, str(directory.properties.directory_id))
         if self.controller.term is not None:

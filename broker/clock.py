@@ -26,6 +26,11 @@ class Clock(Protocol):
         ...
 
 
+def elapsed_ms(clock: Clock) -> int:
+    """Milliseconds that go on evenly, for measuring how long ago something was. Wall clocks jump."""
+    return int(clock.monotonic() * 1000)
+
+
 class SystemClock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

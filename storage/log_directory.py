@@ -104,6 +104,11 @@ class PendingFolderDeletion:
         self._file_system.remove_tree(self.path)
 
 
+def has_partitions(path: str) -> bool:
+    with os.scandir(path) as entries:
+        return any(entry.is_dir() and partition_of_folder(entry.name) is not None for entry in entries)
+
+
 class LogDirectory:
     def __init__(
         self,

@@ -51,12 +51,15 @@ class Membership:
         self._renewing: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def open(self, proposed_cluster_id: str) -> str:
-        """Open the first session. Returns the cluster's id, which is the proposed one if it is a new cluster."""
+    async def open(self, proposed_cluster_id: str, *, may_be_new: bool = True) -> str:
+        """Open the first session. Returns the cluster's id, which is the proposed one if it is a new cluster.
+
+        RegistrationRefused if it is a new cluster and must not be.
+        """
         self.registry = await self._open_session()
         try:
             await mirror(self.registry)
-            self._cluster_id = await join_cluster(self.registry, proposed_cluster_id)
+            self._cluster_id = await join_cluster(self.registry, proposed_cluster_id, may_be_new=may_be_new)
             await self._on_session(self.registry)
         except BaseException:
             await self.registry.close()
@@ -123,7 +126,7 @@ class Membership:
         registry = await self._open_session()
         try:
             await mirror(registry)
-            cluster_id = await join_cluster(registry, self._cluster_id)
+            cluster_id = await join_cluster(registry, self._cluster_id, may_be_new=False)
             if cluster_id != self._cluster_id:
                 raise RegistrationRefused(f"the registry belongs to another cluster, {cluster_id}")
             registry.on_expired(lambda: self._expired(broker, directory_id))

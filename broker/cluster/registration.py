@@ -41,12 +41,21 @@ async def mirror(registry: Registry) -> None:
         await registry.mirror(path)
 
 
-async def join_cluster(registry: Registry, cluster_id: str) -> str:
-    """Create the parents that the tree lacks. Returns the cluster's id, which is the given one if it had none."""
+async def join_cluster(registry: Registry, cluster_id: str, *, may_be_new: bool = True) -> str:
+    """Create the parents that the tree lacks. Returns the cluster's id, which is the given one if it had none.
+
+    A broker that has partitions must not create a cluster: it would set all of them aside, because no topic is known.
+    RegistrationRefused unless the cluster `may_be_new`.
+    """
     while True:
         operations: list[Operation] = [Create(path) for path in znodes.SKELETON if registry.find(path) is None]
         known = registry.find(znodes.CLUSTER_ID)
         if known is None:
+            if not may_be_new:
+                raise RegistrationRefused(
+                    f"{registry.name} knows no cluster, but this broker has partitions of the cluster {cluster_id}, "
+                    "which would be set aside; is this the right registry, or has it lost its data?"
+                )
             operations.append(Create(znodes.CLUSTER_ID, znodes.write_cluster_id(cluster_id)))
         if registry.find(znodes.FEATURE) is None:
             operations.append(Create(znodes.FEATURE, znodes.write_feature()))
@@ -57,6 +66,25 @@ async def join_cluster(registry: Registry, cluster_id: str) -> str:
         except NodeExists:  # another broker was faster, or it is not mirrored
             for path in (*znodes.SKELETON, znodes.CLUSTER_ID, znodes.FEATURE):
                 await registry.refresh(path)
+
+
+def check_listener(registry: Registry, broker_id: int, listener: str) -> None:
+    """RegistrationRefused if no other broker has this listener, by which brokers reach each other.
+
+    A broker that reaches nobody, or that nobody reaches, keeps every controller from telling the others anything.
+    """
+    others = [znodes.read_broker_id(name) for name in registry.children(znodes.BROKER_IDS)]
+    names = {
+        endpoint.name
+        for other in others
+        if other != broker_id and (node := registry.find(znodes.broker_path(other))) is not None
+        for endpoint in znodes.read_broker(other, node).endpoints
+    }
+    if names and listener not in names:
+        raise RegistrationRefused(
+            f"no other broker of the cluster has a listener {listener}, only {', '.join(sorted(names))}; "
+            "inter.broker.listener.name must be the same on all brokers"
+        )
 
 
 async def register(

@@ -555,14 +555,17 @@ class Term:
     # --- carrying out ---
 
     async def _answer(self, decide: Callable[[], Decision[Answer]], validate_only: bool = False) -> Sequence[Answer]:
-        """Carry out a decision. If the registry cannot be written, everything in it has failed."""
+        """Carry out a decision. If the registry cannot be written, everything in it has failed.
+
+        What would have been refused has too: the view may be outdated.
+        """
         try:
             return await self._writes.carry_out(decide, validate_only)
         except RegistryUnavailable as failure:
             code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(failure)
         except Deposed:
             code, message = ErrorCode.NOT_CONTROLLER, None
-        return [each if each.error_code else each.failed(code, message) for each in decide().results]
+        return [each.failed(code, message) for each in decide().results]
 
     def _pick(self, below: int) -> int:
         return int.from_bytes(self._world.random_bytes(8)) % below

@@ -70,6 +70,7 @@ class Writes:
                 self._deposed()
                 raise Deposed from expired
             self._unsure.pop(path, None)
+            self._check()
 
     async def carry_out_in_parts(self, decide: Callable[[], Sequence[Operation]]) -> None:
         """Carry out independent operations, as many as there may be. If one no longer fits, all are decided again."""

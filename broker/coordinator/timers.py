@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Protocol
 
-from barnabas.broker.clock import Clock, Timer
+from barnabas.broker.clock import Clock, Timer, elapsed_ms
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
 from barnabas.protocol.errors import ErrorCode
 
@@ -19,6 +19,10 @@ class Timers(Protocol):
     def cancel(self, key: Hashable) -> None: ...
 
     def is_scheduled(self, key: Hashable) -> bool: ...
+
+    def elapsed_ms(self) -> int:
+        """A time that goes on evenly, for measuring how long ago something was. Wall clocks jump."""
+        ...
 
     def close(self) -> None:
         """Cancel all, and schedule no more: their owner is gone."""
@@ -54,6 +58,9 @@ class ClockTimers:
     def is_scheduled(self, key: Hashable) -> bool:
         return key in self._timers
 
+    def elapsed_ms(self) -> int:
+        return elapsed_ms(self._clock)
+
     def close(self) -> None:
         self._closed = True
         for timer in self._timers.values():
@@ -74,6 +81,9 @@ class DecidingTimers:
 
     def cancel(self, key: Hashable) -> None:
         self._timers.cancel(key)
+
+    def elapsed_ms(self) -> int:
+        return self._timers.elapsed_ms()
 
     def _decide(self, key: Hashable, decide: Callable[[], CoordinatorResult]) -> None:
         decision = decide()

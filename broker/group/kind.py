@@ -67,7 +67,7 @@ class AnyGroup(Protocol):
     def tombstones(self) -> Sequence[CoordinatorRecord]:
         """What deletes all its records but the offsets."""
 
-    def heard_from(self, member_id: str, now_ms: int) -> None:
+    def heard_from(self, member_id: str, now_ms: int, elapsed_ms: int) -> None:
         """A member has committed."""
 
     def objection_to_commit(

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorResult
 from barnabas.broker.coordinator.timers import DecidingTimers
+
+
+class _Heard(NamedTuple):
+    at_ms: int  # by the wall clock, for people who look
+    ends_ms: int  # when the session ends, by the timers' time
+    timeout_ms: int
+
+
+_NEVER: Final = _Heard(0, 0, 0)
 
 
 class Sessions:
@@ -24,13 +34,13 @@ class Sessions:
         self._timers = timers
         self._now_ms = now_ms
         self._ended = ended
-        self._heard: dict[tuple[str, str], tuple[int, int]] = {}  # when, and for how long that counts
+        self._heard: dict[tuple[str, str], _Heard] = {}
 
     def watch(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """A member has been heard. Its timer looks at this when it fires, instead of being moved."""
         key = (group_id, member_id)
         is_watched = key in self._heard
-        self._heard[key] = (self._now_ms(), timeout_ms)
+        self._heard[key] = _Heard(self._now_ms(), self._timers.elapsed_ms() + timeout_ms, timeout_ms)
         if not is_watched:
             self._await_silence(key, timeout_ms)
 
@@ -40,14 +50,14 @@ class Sessions:
 
     def heard_at_ms(self, group_id: str, member_id: str) -> int | None:
         heard = self._heard.get((group_id, member_id))
-        return None if heard is None else heard[0]
+        return None if heard is None else heard.at_ms
 
     def _await_silence(self, key: tuple[str, str], delay_ms: int) -> None:
         self._timers.schedule(key, delay_ms, lambda: self._elapsed(key))
 
     def _elapsed(self, key: tuple[str, str]) -> CoordinatorResult:
-        heard_at_ms, timeout_ms = self._heard.get(key, (0, 0))
-        remaining = heard_at_ms + timeout_ms - self._now_ms()
+        _, ends_ms, timeout_ms = self._heard.get(key, _NEVER)
+        remaining = ends_ms - self._timers.elapsed_ms()
         if remaining > 0:
             self._await_silence(key, remaining)
             return NOTHING_TO_DO

@@ -144,7 +144,7 @@ class GroupShard:
         if error:
             return CoordinatorResult(done=done, error=error, key=group_id)
         if group is not None and producer is None:
-            group.heard_from(by.member_id, self._now_ms())
+            group.heard_from(by.member_id, self._now_ms(), self._timers.elapsed_ms())
         return _commit(group_id, offsets, done)._replace(producer=producer)
 
     def objection_to_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:

@@ -1,4 +1,7 @@
-"""DescribeProducers (key 61): the producers that a partition remembers, and their open transactions."""
+"""DescribeProducers (key 61): the producers that a partition remembers, and their open transactions.
+
+Every replica answers for its own log, not only the leader: the client chooses whom it asks (KIP-664).
+"""
 
 from __future__ import annotations
 
@@ -41,10 +44,9 @@ def _answer(broker: Broker, access: Access, topic: str, index: int) -> Partition
     partition = broker.replicas.find(topic, index)
     if partition is None:
         missing = broker.replicas.missing(topic, index)
-        if missing != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            return _error(index, missing, f"There is no partition {topic}-{index}.")
-    if partition is None or partition.leadership is None:
-        return _error(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, f"This broker does not lead {topic}-{index}.")
+        if missing == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return _error(index, missing, f"This broker has no replica of {topic}-{index}.")
+        return _error(index, missing, f"There is no partition {topic}-{index}.")
     producers = partition.log.producer_state.producers
     return PartitionResponse(
         partition_index=index,

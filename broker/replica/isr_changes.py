@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from barnabas.broker.clock import Clock, Every
+from barnabas.broker.clock import Clock, Every, elapsed_ms
 from barnabas.broker.interbroker.channel import ChannelError
 from barnabas.broker.replica.leadership import IsrChange, Leadership
 from barnabas.broker.replica.partition import Partition
@@ -106,7 +106,7 @@ class IsrChanges:
         """Wait no longer for followers that have not caught up for too long: ask to remove them from the ISR."""
         if self._ask_controller is None:
             return
-        now_ms, max_lag_ms = self._clock.now_ms(), self._max_lag_ms()
+        now_ms, max_lag_ms = elapsed_ms(self._clock), self._max_lag_ms()
         for partition in self._partitions:
             leadership = partition.leadership
             if leadership is None or not leadership.followers:

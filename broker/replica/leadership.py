@@ -1,6 +1,7 @@
 """What a partition's leader knows about its followers, which determines the high watermark and the in-sync replicas.
 
-Pure: offsets, epochs and times come in, decisions go out. One object is one leadership: it ends with its leader epoch.
+Pure: offsets, epochs and times come in, decisions go out. Times are `elapsed_ms`: followers must not seem to lag, or to
+keep up, because the wall clock jumps. One object is one leadership: it ends with its leader epoch.
 
 - The high watermark is the smallest log end offset of the *maximal ISR*: the ISR that the controller has confirmed,
   together with the one that it was asked for. While a change is in flight, both may be the truth (KAFKA-12686,
@@ -20,6 +21,7 @@ from typing import Final, NamedTuple
 from barnabas.protocol.errors import ErrorCode
 
 UNKNOWN_OFFSET: Final = -1
+_LONG_AGO: Final = -(1 << 62)
 
 # The controller may still carry it out, or has not considered it: ask again.
 _TRANSIENT: Final = frozenset(
@@ -45,7 +47,7 @@ class Follower:
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = -1
         self.caught_up_ms = caught_up_ms  # when it last had everything that the leader had at that time
-        self.fetched_ms = 0  # when it last fetched, and where the leader's log ended then
+        self.fetched_ms = _LONG_AGO  # when it last fetched, and where the leader's log ended then
         self.leader_end_offset = UNKNOWN_OFFSET
 
     def fetched(
@@ -126,7 +128,7 @@ class Leadership:
         known = self.followers
         # A member of the ISR counts as caught up when a leadership starts: it has the whole lag time to prove it.
         self.followers = {
-            replica: known.get(replica) or Follower(now_ms if replica in self.isr else 0)
+            replica: known.get(replica) or Follower(now_ms if replica in self.isr else _LONG_AGO)
             for replica in self.replicas
             if replica != self._broker_id
         }

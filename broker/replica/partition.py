@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from barnabas.broker.clock import Clock, Timer
+from barnabas.broker.clock import Clock, Timer, elapsed_ms
 from barnabas.broker.controller.topic_names import is_internal
 from barnabas.broker.replica.commit_waits import CommitWait, CommitWaits, Done
 from barnabas.broker.replica.errors import NotLeader
@@ -134,7 +134,7 @@ class Partition:
 
         Appends that wait for their commit continue to wait if this broker led before: they are in its log.
         """
-        broker_id, now_ms = self._host.broker_id, self._host.clock.now_ms()
+        broker_id, now_ms = self._host.broker_id, elapsed_ms(self._host.clock)
         replicas = replicas or (broker_id,)
         if self.leadership is not None and leader_epoch == self.leader_epoch:
             self.leadership.update(partition_epoch, replicas, isr or replicas, now_ms)
@@ -392,7 +392,7 @@ class Partition:
             return  # nothing is committed that this replica does not have
         if leadership.followers:
             host = self._host
-            offset = leadership.high_watermark(offset, host.clock.now_ms(), host.max_lag_ms, host.is_alive)
+            offset = leadership.high_watermark(offset, elapsed_ms(host.clock), host.max_lag_ms, host.is_alive)
             size = -1
         log = self.log
         before = log.high_watermark
@@ -538,7 +538,7 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if broker_epoch != NO_EPOCH and broker_epoch < follower.broker_epoch:  # a request from before it restarted
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        follower.fetched(offset, log_start_offset, self.log.end_offset, broker_epoch, self._host.clock.now_ms())
+        follower.fetched(offset, log_start_offset, self.log.end_offset, broker_epoch, elapsed_ms(self._host.clock))
         self.look_at_followers()
         return ErrorCode.NONE
 

@@ -1,8 +1,9 @@
 """What the broker as a whole does about settings that have no effect, about stored ones that are wrong, and about a
-registry that is lost while it starts."""
+registry that is lost while it starts, or that is not the one of its data."""
 
 import asyncio
 
+import pytest
 import structlog.testing
 
 from barnabas.broker.broker import Broker
@@ -10,6 +11,7 @@ from barnabas.broker.clock import SystemClock
 from barnabas.broker.config import BrokerConfig, Operation, OperationKind, alter_broker_config, alter_topic_config
 from barnabas.broker.controller.znodes import broker_config_path, write_configs
 from barnabas.broker.network import Network
+from barnabas.broker.obstacles import CannotStart
 from barnabas.broker.registry.errors import SessionExpired
 from barnabas.broker.registry.session import Session
 from barnabas.protocol.api import ApiKey
@@ -122,3 +124,53 @@ async def test_a_start_survives_the_loss_of_zookeeper(tmp_path):
     assert LosesItsSession.lost
     assert not second.replicas.directory.was_clean
     await second.stop()
+
+
+async def test_a_registry_that_knows_nothing_of_the_data_is_refused(tmp_path):
+    """ZooKeeper has lost its data, or another one is meant. Otherwise all partitions would be set aside."""
+    async with running(tmp_path) as broker:
+        await create_topic(broker)
+    registry = tmp_path / "registry.db"
+    registry.rename(tmp_path / "kept")
+    with pytest.raises(CannotStart, match="knows no cluster, but this broker has partitions of the cluster"):
+        async with running(tmp_path):
+            pass
+    assert (tmp_path / "t-0").is_dir()
+    (tmp_path / "kept").replace(registry)
+    async with running(tmp_path) as broker:
+        assert broker.replicas.find("t", 0) is not None
+
+
+async def test_a_data_directory_without_partitions_may_begin_a_cluster(tmp_path):
+    async with running(tmp_path) as broker:
+        cluster_id = broker.cluster.cluster_id
+    (tmp_path / "registry.db").unlink()
+    async with running(tmp_path) as broker:
+        assert broker.cluster.cluster_id == cluster_id
+
+
+async def test_a_broker_that_could_not_reach_the_others_does_not_start(tmp_path):
+    """A controller could give it no orders, or it could give none as the controller."""
+    loop = asyncio.get_running_loop()
+    tree = MemoryRegistry()
+
+    async def open_session():
+        return Session(tree)
+
+    def broker(broker_id: int, listener: str) -> Broker:
+        settings = {
+            "broker.id": str(broker_id),
+            "zookeeper.connect": "localhost:2181",
+            "listeners": f"{listener}://127.0.0.1:0",
+            "listener.security.protocol.map": f"{listener}:PLAINTEXT",
+            "inter.broker.listener.name": listener,
+            "log.dirs": str(tmp_path / str(broker_id)),
+        }
+        return Broker(BrokerConfig(settings), open_session, Network(loop), clock=SystemClock(loop), loop=loop)
+
+    first = broker(1, "PLAINTEXT")
+    await first.start()
+    with pytest.raises(CannotStart, match="no other broker of the cluster has a listener INSIDE"):
+        await broker(2, "INSIDE").start()
+    assert tree.find("/brokers/ids/2") is None
+    await first.stop()

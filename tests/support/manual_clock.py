@@ -47,6 +47,10 @@ class ManualClock:
                 future.set_result(None)
         return timer
 
+    def put(self, seconds: float) -> None:
+        """Put the wall clock forward, or back. No time passes."""
+        self._start_ms += round(seconds * 1000)
+
     def advance(self, seconds: float) -> None:
         """Let time pass, and call everything that falls due."""
         end = self._elapsed + seconds

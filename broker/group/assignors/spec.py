@@ -52,3 +52,23 @@ def partition_count(topic_id: bytes, topics: Mapping[bytes, TopicPartitions]) ->
             f"Members are subscribed to topic {name} which doesn't exist in the topic metadata."
         )
     return topics[topic_id].count
+
+
+def known(
+    owned: Mapping[bytes, frozenset[int]], topics: Mapping[bytes, TopicPartitions]
+) -> Mapping[bytes, frozenset[int]]:
+    """What a member owns without partitions that this broker does not know: no assignor expects them.
+
+    The last coordinator, or a classic member that assigned them, may have heard of them earlier.
+    """
+    unknown = {
+        topic_id
+        for topic_id, indexes in owned.items()
+        if topic_id in topics and indexes and not 0 <= min(indexes) <= max(indexes) < topics[topic_id].count
+    }
+    if not unknown:
+        return owned
+    return {
+        topic_id: indexes if topic_id not in unknown else indexes.intersection(range(topics[topic_id].count))
+        for topic_id, indexes in owned.items()
+    }

@@ -179,9 +179,10 @@ class Group:
     def tombstones(self) -> Sequence[CoordinatorRecord]:
         return [group_tombstone(self.group_id)]
 
-    def heard_from(self, member_id: str, now_ms: int) -> None:
-        if member_id in self.members:
-            self.members[member_id].heard_at_ms = now_ms
+    def heard_from(self, member_id: str, now_ms: int, elapsed_ms: int) -> None:
+        member = self.members.get(member_id)
+        if member is not None:
+            member.heard_at_ms, member.heard_elapsed_ms = now_ms, elapsed_ms
 
     def objection_to_commit(
         self, by: Committer, offsets: Sequence[tuple[TopicPartition, CommittedOffset]]

@@ -24,6 +24,7 @@ class Member:
         "client_id",
         "group_instance_id",
         "heard_at_ms",
+        "heard_elapsed_ms",
         "is_new",
         "member_id",
         "protocol_type",
@@ -58,7 +59,8 @@ class Member:
         self.answer_sync: AnswerSync | None = None
         # It joined in the current rebalance, and cannot send heartbeats before that answers it.
         self.is_new = False
-        self.heard_at_ms = 0
+        self.heard_at_ms = 0  # by the wall clock, for people who look
+        self.heard_elapsed_ms = 0  # by the timers' time
 
     @property
     def is_static(self) -> bool:

@@ -397,14 +397,14 @@ class Membership:
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = objection_to_generation(group, request.member_id, request.group_instance_id, request.generation_id)
         if not error:
-            group.heard_from(request.member_id, self._now_ms())
+            group.heard_from(request.member_id, self._now_ms(), self._timers.elapsed_ms())
             if group.is_in(GroupState.PREPARING_REBALANCE):
                 return ErrorCode.REBALANCE_IN_PROGRESS
         return error
 
     def _watch(self, group: Group, member: Member) -> None:
         """Start a member's session timeout. Its timer looks at when it was heard, instead of being moved."""
-        member.heard_at_ms = self._now_ms()
+        member.heard_at_ms, member.heard_elapsed_ms = self._now_ms(), self._timers.elapsed_ms()
         timeout = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
         self._timers.schedule(
             (group.group_id, member.member_id), timeout, lambda: self._session_elapsed(group, member.member_id)
@@ -420,7 +420,7 @@ class Membership:
         member = group.members.get(member_id)
         if member is None:
             return
-        remaining = member.heard_at_ms + member.session_timeout_ms - self._now_ms()
+        remaining = member.heard_elapsed_ms + member.session_timeout_ms - self._timers.elapsed_ms()
         if member.is_waiting and not member.is_new:
             self._watch(group, member)
         elif remaining > 0 and not member.is_new:

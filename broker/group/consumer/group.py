@@ -221,7 +221,7 @@ class ConsumerGroup:
     def tombstones(self) -> Sequence[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members, self.regexes)
 
-    def heard_from(self, member_id: str, now_ms: int) -> None:
+    def heard_from(self, member_id: str, now_ms: int, elapsed_ms: int) -> None:
         """A commit does not keep a member of this protocol alive."""
 
     def objection_to_commit(

@@ -52,6 +52,7 @@ from barnabas.broker.group.consumer.requests import (
 from barnabas.broker.group.consumer.settings import ConsumerSettings, GroupTimes, may_downgrade
 from barnabas.broker.group.consumer.story import Stories
 from barnabas.broker.group.consumer.target import assign, subscription_type
+from barnabas.broker.group.intervals import has_passed
 from barnabas.broker.group.kind import AnyGroup, GroupKind, makes_room
 from barnabas.broker.group.refused import Refused
 from barnabas.broker.group.sessions import Sessions
@@ -270,7 +271,7 @@ class ConsumerMembership:
         """The target assignment's epoch, and what it gives this member."""
         if epoch <= group.assignment_epoch:
             return group.assignment_epoch, group.target_of(updated)
-        if now_ms < group.assignment_timestamp + self._times.assignment_interval_ms(group.group_id):
+        if not has_passed(group.assignment_timestamp, self._times.assignment_interval_ms(group.group_id), now_ms):
             return group.assignment_epoch, group.target_of(updated)
         members = group.members_after(updated, replaced)
         default = self._settings.group_consumer_assignors[0]

@@ -14,6 +14,7 @@ from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.consumer.group import ConsumerGroup, ResolvedRegex
 from barnabas.broker.group.consumer.member import ConsumerMember
 from barnabas.broker.group.consumer.records import regex_record, regex_tombstone
+from barnabas.broker.group.intervals import has_passed
 from barnabas.broker.group.refused import Refused
 from barnabas.broker.group.topics import Topics
 from barnabas.broker.patterns import InvalidPattern, matcher
@@ -68,12 +69,12 @@ def wanted_regexes(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMembe
 
 def is_due(group: ConsumerGroup, wanted: Collection[str], topics_version: int, now_ms: int, interval_ms: int) -> bool:
     """Whether to look up the patterns now."""
-    if not wanted or now_ms <= group.resolved_at_ms + _SHORTEST_INTERVAL_MS:
+    if not wanted or not has_passed(group.resolved_at_ms, _SHORTEST_INTERVAL_MS + 1, now_ms):
         return False
     return (
         len(wanted) != len(group.regexes)
         or group.resolved_version < topics_version
-        or now_ms > group.resolved_at_ms + interval_ms
+        or has_passed(group.resolved_at_ms, interval_ms + 1, now_ms)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.assignors import ASSIGNORS
 from barnabas.broker.group.assignors.hash_order import timeline_order
-from barnabas.broker.group.assignors.spec import GroupSpec, MemberSpec, SubscriptionType
+from barnabas.broker.group.assignors.spec import GroupSpec, MemberSpec, SubscriptionType, TopicPartitions, known
 from barnabas.broker.group.consumer.group import ConsumerGroup
 from barnabas.broker.group.consumer.member import ConsumerMember
 from barnabas.broker.group.consumer.reconciliation import Target
@@ -29,9 +29,10 @@ def assign(
     # Who comes first matters to the assignors, and this is Kafka's order.
     order = [*(each for each in timeline_order(list(group.members)) if each in members)]
     order += [each for each in members if each not in group.members]
-    spec = GroupSpec(_specs(group, [members[each] for each in order], topics), reads)
+    partitions = partitions_of(names, topics)
+    spec = GroupSpec(_specs(group, [members[each] for each in order], topics, partitions), reads)
     assignor = group.preferred_assignor(members.values(), default_assignor)
-    assigned = ASSIGNORS[assignor](spec, partitions_of(names, topics))
+    assigned = ASSIGNORS[assignor](spec, partitions)
     records = [
         target_record(group.group_id, member_id, given)
         for member_id, given in assigned.items()
@@ -40,12 +41,19 @@ def assign(
     return assigned, [*records, target_epoch_record(group.group_id, epoch, now_ms)]
 
 
-def _specs(group: ConsumerGroup, members: Sequence[ConsumerMember], topics: Topics) -> dict[str, MemberSpec]:
+def _specs(
+    group: ConsumerGroup,
+    members: Sequence[ConsumerMember],
+    topics: Topics,
+    partitions: Mapping[bytes, TopicPartitions],
+) -> dict[str, MemberSpec]:
     """What the assignor is told of these members: there may be thousands, who mostly read the same."""
     read = list(map(group.topics_of, members)) if group.regexes else [member.topics for member in members]
     ids = {names: ids_of(names, topics) for names in set(read)}
     return {
-        member.member_id: MemberSpec(ids[names], member.instance_id, member.rack_id, group.target_of(member))
+        member.member_id: MemberSpec(
+            ids[names], member.instance_id, member.rack_id, known(group.target_of(member), partitions)
+        )
         for member, names in zip(members, read, strict=True)
     }
 

@@ -119,7 +119,7 @@ class ShareGroup:
     def tombstones(self) -> Sequence[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members)
 
-    def heard_from(self, member_id: str, now_ms: int) -> None:
+    def heard_from(self, member_id: str, now_ms: int, elapsed_ms: int) -> None:
         """Nobody commits to a share group."""
 
     def objection_to_commit(

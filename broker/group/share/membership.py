@@ -16,6 +16,7 @@ import structlog
 
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
 from barnabas.broker.group.client import ClientInfo
+from barnabas.broker.group.intervals import has_passed
 from barnabas.broker.group.kind import AnyGroup
 from barnabas.broker.group.refused import Refused
 from barnabas.broker.group.sessions import Sessions
@@ -156,8 +157,8 @@ class ShareMembership:
     ) -> tuple[int, Assigned]:
         """The target assignment's epoch, and what it gives this member."""
         now_ms = self._now_ms()
-        waits_until = group.assignment_timestamp + self._times.assignment_interval_ms(group.group_id)
-        if epoch <= group.assignment_epoch or now_ms < waits_until:
+        interval_ms = self._times.assignment_interval_ms(group.group_id)
+        if epoch <= group.assignment_epoch or not has_passed(group.assignment_timestamp, interval_ms, now_ms):
             return group.assignment_epoch, group.target_of(updated.member_id)
         target, changes = assign(group, members, epoch, self._topics, now_ms)
         records += changes
@@ -193,8 +194,9 @@ class ShareMembership:
     ) -> Wanted | None:
         """Partitions that have no state yet, and for which nobody has asked lately."""
         state = group.state_partitions
-        retry_at_ms = group.asked_at_ms + self._settings.group_share_initialize_retry_interval_ms
-        missing = state.missing(names, self._topics, with_initializing=self._now_ms() < retry_at_ms)
+        retry_ms = self._settings.group_share_initialize_retry_interval_ms
+        asked_lately = not has_passed(group.asked_at_ms, retry_ms, self._now_ms())
+        missing = state.missing(names, self._topics, with_initializing=asked_lately)
         if not missing:
             return None
         records.append(state_record(group.group_id, state.begin(missing)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from barnabas.broker.coordinator.result import CoordinatorRecord
 from barnabas.broker.group.assignors import simple
 from barnabas.broker.group.assignors.hash_order import timeline_order
-from barnabas.broker.group.assignors.spec import GroupSpec, MemberSpec, SubscriptionType
+from barnabas.broker.group.assignors.spec import GroupSpec, MemberSpec, SubscriptionType, known
 from barnabas.broker.group.share.group import ShareGroup, subscribed
 from barnabas.broker.group.share.member import Assigned, ShareMember
 from barnabas.broker.group.share.records import target_epoch_record, target_record
@@ -26,12 +26,15 @@ def assign(
     order = [each for each in timeline_order(list(group.members)) if each in members]
     order += [each for each in members if each not in group.members]
 
+    partitions = partitions_of(sorted(subscribed(members)), topics)
+
     def spec_of(member: ShareMember) -> MemberSpec:
-        return MemberSpec(ids[member.topics], None, member.rack_id, group.target_of(member.member_id))
+        owned = known(group.target_of(member.member_id), partitions)
+        return MemberSpec(ids[member.topics], None, member.rack_id, owned)
 
     kind = SubscriptionType.HOMOGENEOUS if len(ids) == 1 else SubscriptionType.HETEROGENEOUS
     spec = GroupSpec({each: spec_of(members[each]) for each in order}, kind)
-    given = simple.assign(spec, partitions_of(sorted(subscribed(members)), topics), group.state_partitions.assignable())
+    given = simple.assign(spec, partitions, group.state_partitions.assignable())
     target: dict[str, Assigned] = {
         member_id: {topic_id: frozenset(indexes) for topic_id, indexes in given.get(member_id, {}).items()}
         for member_id in members

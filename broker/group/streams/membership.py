@@ -15,6 +15,7 @@ import structlog
 from barnabas.broker.coordinator.result import NOTHING_TO_DO, CoordinatorRecord, CoordinatorResult
 from barnabas.broker.coordinator.timers import DecidingTimers
 from barnabas.broker.group.client import ClientInfo
+from barnabas.broker.group.intervals import has_passed
 from barnabas.broker.group.kind import GroupKind, makes_room
 from barnabas.broker.group.of_kind import Surroundings
 from barnabas.broker.group.refused import Refused
@@ -258,8 +259,8 @@ class StreamsMembership:
 
     def _may_assign(self, group: StreamsGroup) -> bool:
         """Whether enough time has passed since the last target."""
-        last_ms = group.assignment_timestamp
-        return not last_ms or self._now_ms() - last_ms >= self._of.assignment_interval_ms(group.group_id)
+        interval_ms = self._of.assignment_interval_ms(group.group_id)
+        return has_passed(group.assignment_timestamp, interval_ms, self._now_ms())
 
     def _delay_first_assignment(self, group_id: str) -> None:
         delay_ms = self._of.initial_rebalance_delay_ms(group_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.cluster.registration import RegistrationRefused, join_cluster, register
+from barnabas.broker.cluster.registration import RegistrationRefused, check_listener, join_cluster, register
 from barnabas.broker.controller import znodes
 from barnabas.broker.controller.images import BrokerImage, Endpoint
 from barnabas.broker.registry.errors import RegistryUnavailable
@@ -59,6 +59,25 @@ async def test_the_tree_has_what_kafka_expects() -> None:
 async def test_a_cluster_keeps_its_id() -> None:
     registry = await tree()
     assert await join_cluster(Session(registry), "another") == "an-id"
+
+
+async def test_a_broker_with_partitions_creates_no_cluster() -> None:
+    registry = MemoryRegistry()
+    with pytest.raises(RegistrationRefused, match="knows no cluster"):
+        await join_cluster(Session(registry), "an-id", may_be_new=False)
+    assert registry.find("/brokers") is None
+    await join_cluster(registry, "an-id")
+    assert await join_cluster(Session(registry), "an-id", may_be_new=False) == "an-id"
+
+
+async def test_brokers_must_be_able_to_reach_each_other() -> None:
+    registry = await tree()
+    check_listener(registry, 5, "INTERNAL")  # it is the first
+    await enter(Session(registry), ManualClock())
+    check_listener(registry, 5, "PLAINTEXT")
+    check_listener(registry, 4, "INTERNAL")  # its former registration
+    with pytest.raises(RegistrationRefused, match="has a listener INTERNAL, only PLAINTEXT"):
+        check_listener(registry, 5, "INTERNAL")
 
 
 async def test_the_epoch_is_the_number_of_the_transaction() -> None:
@@ -205,6 +224,21 @@ async def test_a_session_that_expires_while_its_broker_registers_with_it(monkeyp
     assert brokers.term.cluster.brokers[2].epoch == member.membership.broker_epoch
     for each in brokers.members.values():
         await each.stop()
+
+
+async def test_a_registry_that_comes_back_empty_is_refused() -> None:
+    brokers = await Brokers(1).start()
+    member = brokers.members[1]
+    full, brokers.tree = brokers.tree, MemoryRegistry()
+    await member.session.expire()
+    await brokers.settle()
+    await brokers.pass_time(5)
+    assert brokers.tree.find("/cluster/id") is None
+    brokers.tree = full
+    await brokers.pass_time(5)
+    await brokers.settle()
+    assert brokers.tree.find("/brokers/ids/1") is not None
+    await member.stop()
 
 
 async def test_a_registry_that_comes_back_as_another_clusters_is_refused() -> None:

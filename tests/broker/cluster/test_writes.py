@@ -62,3 +62,12 @@ async def test_a_session_that_is_over_decides_nothing(registry, writes, deposed)
     with pytest.raises(Deposed):
         await writes.carry_out(lambda: Decision(["refused"], []))
     assert deposed
+
+
+async def test_a_term_that_ends_meanwhile_decides_nothing(registry, writes):
+    async def refresh(path):
+        writes.ended = True
+
+    registry.refresh = refresh
+    with pytest.raises(Deposed):
+        await writes.carry_out(lambda: Decision(["refused"], []))

@@ -51,6 +51,9 @@ class ManualTimers:
     def is_scheduled(self, key):
         return key in self._timers
 
+    def elapsed_ms(self):
+        return self.now_ms
+
     def close(self):
         self._timers.clear()
 
@@ -201,6 +204,7 @@ class Coordinator:
         )
         self.records = list(records)
         self.append_error = ErrorCode.NONE
+        self.clock_ahead_ms = 0  # how wrong the wall clock is
         ids = count(1)
         self.topics = topics or FewTopics()
         self.group_configs = {}
@@ -209,7 +213,7 @@ class Coordinator:
             self.settings,
             self.timers,
             self.carry_out,
-            lambda: self.timers.now_ms,
+            lambda: self.timers.now_ms + self.clock_ahead_ms,
             lambda: f"id{next(ids)}",
             self.topics,
             lambda group_id: self.group_configs.get(group_id, {}),

@@ -40,9 +40,22 @@ async def test_partitions_that_do_not_exist(tmp_path):
         ]
 
 
-async def test_only_the_leader_answers(tmp_path):
+async def test_a_follower_answers_too(tmp_path):
+    """kafka-transactions asks the broker that --broker-id names."""
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
+        idempotent = batch(b"1", producer_id=7, producer_epoch=3, base_sequence=0)
+        await client.ask(ApiKey.PRODUCE, produce(("t", 0, idempotent)), 9)
         partition(broker).follow(9, 1)
+        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("t", [0])), 0)).topics
+        (found,) = topic.partitions
+        assert found.error_code == ErrorCode.NONE
+        assert [each.producer_id for each in found.active_producers] == [7]
+
+
+async def test_a_broker_without_a_replica(tmp_path, monkeypatch):
+    async with running(tmp_path) as broker, connected(broker.server) as client:
+        await create_topic(broker, "t")
+        monkeypatch.setattr(broker.replicas, "find", lambda topic, index: None)
         (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("t", [0])), 0)).topics
         assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -225,3 +225,19 @@ async def test_one_that_was_refused_and_fetches_no_more_does_not_count_for_ever(
     assert committed == []  # replica 2 is alive, had everything, and would join as soon as it may
     host.clock.advance(30)
     assert committed == [None]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_wall_clock_that_jumps_says_nothing_about_followers(changes, partitions, controller, host, hours):
+    partition = partitions[0]
+    partition.append_now(memoryview(bytearray(batch(b"a"))), host.clock.now_ms())
+    partition.append_now(memoryview(bytearray(batch(b"b"))), host.clock.now_ms())
+    host.clock.advance(14)
+    partition.follower_fetched(1, 1, 0, 5)  # it keeps up, but has not got everything yet
+    host.clock.put(hours * 3600)
+    host.clock.advance(2)
+    await settle()
+    assert controller.requests == []
+    host.clock.advance(45)
+    await settle()
+    assert 0 in controller.requests[0]

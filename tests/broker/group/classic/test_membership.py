@@ -304,6 +304,16 @@ def test_a_member_that_is_heard_stays_and_one_that_is_not_goes(coordinator):
     assert coordinator.heartbeat(leader, generation) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_jumps_neither_ends_nor_prolongs_a_session(coordinator, hours):
+    first, _ = coordinator.stable_with(2)
+    coordinator.timers.advance(9000)
+    coordinator.heartbeat(first, coordinator.group.generation)
+    coordinator.clock_ahead_ms = hours * 3_600_000
+    coordinator.timers.advance(1000)
+    assert set(coordinator.group.members) == {first}
+
+
 def test_a_new_member_is_not_held_to_its_session_while_its_join_waits(coordinator):
     coordinator.stable_with(1)
     coordinator.group.members["c-id1"].rebalance_timeout_ms = 10 * 60_000

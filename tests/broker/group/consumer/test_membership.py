@@ -249,6 +249,18 @@ class TestPatterns:
         group.beat("a", owned={})
         assert (group.epochs["a"], group.owned["a"]) == (2, {"t": [0, 1, 2, 3]})
 
+    def test_a_clock_that_is_put_back_hides_no_topics(self, group):
+        group.join("a", subscribed_topic_regex="t|x.*")
+        group.advance(0)
+        group.beat("a", owned={})
+        group.coordinator.clock_ahead_ms = -3_600_000
+        group.coordinator.topics.create("x1", 1)
+        group.coordinator.shard.consumers.topics_changed({"x1"}, are_new=True)
+        for _ in range(2):
+            group.beat("a", owned=group.owned["a"])
+            group.advance(0)
+        assert group.owned["a"] == {"t": [0, 1, 2, 3], "x1": [0]}
+
     def test_new_topics_are_seen_after_a_while(self, group):
         group.join("a", subscribed_topic_regex="t|x.*")
         group.advance(0)
@@ -310,6 +322,39 @@ class TestBounds:
         group.advance(1000)
         group.settle("a", "b")
         assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
+
+    def test_a_clock_that_is_put_back_delays_no_assignment(self):
+        """So it is with a new coordinator whose clock is behind that of the last one."""
+        group = group_of(("t", 2), group_consumer_assignment_interval_ms=1000)
+        group.join("a", "t")
+        group.coordinator.clock_ahead_ms = -3_600_000
+        assert group.join("b", "t").member_epoch == 3
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
+
+    @pytest.mark.parametrize("hours", [-1, 1])
+    def test_a_clock_that_jumps_neither_ends_nor_prolongs_a_session(self, group, hours):
+        group.join("a", "t")
+        group.join("b", "t")
+        group.advance(44_000)
+        group.beat("a")
+        group.coordinator.clock_ahead_ms = hours * 3_600_000
+        group.advance(1000)
+        assert set(group.group.members) == {"a"}
+
+    @pytest.mark.parametrize("others", [("t",), ("t", "x")])
+    def test_partitions_that_only_the_last_coordinator_knew(self, others):
+        group = group_of(("t", 3), ("x", 1))
+        group.join("a", "t")
+        assert group.owned["a"] == {"t": [0, 1, 2]}
+        group.coordinator.topics.create("t", 2)  # this one has not heard of the third yet
+        assert error(group.join("b", *others)) == ErrorCode.NONE
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"].get("t", [])) == [0, 1]
+        group.coordinator.topics.create("t", 3)
+        group.coordinator.shard.consumers.topics_changed({"t"}, are_new=False)
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"].get("t", [])) == [0, 1, 2]
 
     def test_a_group_has_settings_of_its_own(self, group):
         group.coordinator.group_configs[GROUP] = {

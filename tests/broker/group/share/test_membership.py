@@ -100,6 +100,23 @@ class TestEpochs:
         group.beat("a")
         assert (group.epochs["a"], group.owned["a"]) == (3, {"t": [0, 1]})
 
+    def test_a_clock_that_is_put_back_delays_no_assignment(self):
+        group = group_of(("t", 2), group_share_assignment_interval_ms=1000)
+        group.join("a", "t")
+        group.coordinator.clock_ahead_ms = -3_600_000
+        group.beat("a")
+        assert (group.epochs["a"], group.owned["a"]) == (3, {"t": [0, 1]})
+
+    def test_partitions_that_only_the_last_coordinator_knew(self):
+        group = group_of(("t", 3))
+        group.join("a", "t")
+        group.beat("a")
+        assert group.owned["a"] == {"t": [0, 1, 2]}
+        group.coordinator.topics.create("t", 2)  # this one has not heard of the third yet
+        group.join("b", "t")
+        group.settle("a", "b")
+        assert sorted(group.owned["a"]["t"] + group.owned["b"]["t"]) == [0, 1]
+
 
 class TestLeaving:
     def test_what_a_member_had_goes_to_the_others(self, group):

@@ -114,6 +114,13 @@ def test_assignments_are_not_computed_too_often():
     assert group.state == "Reconciling"
 
 
+def test_a_clock_that_is_put_back_delays_no_assignment():
+    group = group_of(("t", 4), group_streams_assignment_interval_ms=1000)
+    group.join("a")
+    group.coordinator.clock_ahead_ms = -3_600_000
+    assert codes(group.join("b")) == []
+
+
 def test_own_topics_that_are_missing_are_to_be_created(group):
     group.reads = STATEFUL
     answer = group.join("a")
