@@ -45,14 +45,13 @@ _TOLD: Final = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 # What is known here is out of date, or belongs to somebody else now.
 _DROPPED_FOR: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_STATE_EPOCH,
         ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }

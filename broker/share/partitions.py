@@ -37,6 +37,7 @@ class SharePartitions:
         self._spawn = spawn
         self.sessions = ShareSessions(most_sessions)
         self._loaded: dict[SharePartitionKey, SharePartition] = {}
+        self._of_group: dict[str, dict[SharePartitionKey, SharePartition]] = {}
 
     # --- share partitions ---
 
@@ -65,11 +66,17 @@ class SharePartitions:
                 self._find_by_time,
                 self._forget,
             )
+            self._of_group.setdefault(key.group_id, {})[key] = found
         return found
 
     def _forget(self, share: SharePartition) -> None:
-        if self._loaded.get(share.key) is share:
-            del self._loaded[share.key]
+        key = share.key
+        if self._loaded.get(key) is share:
+            del self._loaded[key]
+            left = self._of_group[key.group_id]
+            del left[key]
+            if not left:
+                del self._of_group[key.group_id]
 
     def on_leader(self, partition: Partition) -> None:
         """In the next epoch of the same leader, everything is as it was."""
@@ -110,9 +117,13 @@ class SharePartitions:
             self._release(session)
 
     def _release(self, session: ShareSession) -> None:
+        """With the last session of a group, also what no session reads any more is forgotten."""
         group_id, member_id = session.key
-        for topic_id, partition in session.places:
-            share = self._loaded.get(SharePartitionKey(group_id, topic_id, partition))
+        keys = [SharePartitionKey(group_id, *place) for place in session.places]
+        if not self.sessions.are_in(group_id):
+            keys = list(self._of_group.get(group_id, ()))
+        for key in keys:
+            share = self._loaded.get(key)
             if share is not None:
                 share.release(member_id, partial(self._released, share))
 
