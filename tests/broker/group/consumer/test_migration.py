@@ -132,6 +132,18 @@ def test_a_classic_member_falls_silent(group):
     assert group.coordinator.heartbeat(member_id, 2) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_classic_member_that_has_joined_without_hearing_of_it_falls_silent(group):
+    """Its record was written, but replicas were slow: the member is told to try again, and does not."""
+    shared(group)
+    before = set(group.group.members)
+    group.coordinator.commit_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert group.coordinator.join(protocols=owning()).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    group.coordinator.commit_error = ErrorCode.NONE
+    (joined,) = set(group.group.members) - before
+    group.advance(10_000)
+    assert joined not in group.group.members
+
+
 def test_a_classic_member_that_does_not_join_again_is_removed(group):
     member_id = classic_member(group, rebalance_timeout_ms=20_000)
     group.join("b", "t")
