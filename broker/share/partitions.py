@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.replica.partition import Partition
@@ -18,6 +18,9 @@ from barnabas.broker.share.settings import RecordSettings
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.inspection import UNITS
 from barnabas.storage.time_lookup import search_by_timestamp
+
+_Shares = dict[SharePartitionKey, SharePartition]
+K = TypeVar("K")
 
 
 class SharePartitions:
@@ -37,7 +40,8 @@ class SharePartitions:
         self._spawn = spawn
         self.sessions = ShareSessions(most_sessions)
         self._loaded: dict[SharePartitionKey, SharePartition] = {}
-        self._of_group: dict[str, dict[SharePartitionKey, SharePartition]] = {}
+        self._of_group: dict[str, _Shares] = {}
+        self._of_partition: dict[Partition, _Shares] = {}
 
     # --- share partitions ---
 
@@ -67,23 +71,31 @@ class SharePartitions:
                 self._forget,
             )
             self._of_group.setdefault(key.group_id, {})[key] = found
+            self._of_partition.setdefault(partition, {})[key] = found
         return found
 
     def _forget(self, share: SharePartition) -> None:
         key = share.key
         if self._loaded.get(key) is share:
             del self._loaded[key]
-            left = self._of_group[key.group_id]
-            del left[key]
-            if not left:
-                del self._of_group[key.group_id]
+            _remove(self._of_group, key.group_id, key)
+            _remove(self._of_partition, share.partition, key)
 
     def on_leader(self, partition: Partition) -> None:
-        """In the next epoch of the same leader, everything is as it was."""
+        """In the next epoch of the same leader, everything is as it was. If this broker has not heard of an epoch in
+        between, another one led then, and may have given records to members and had written what became of them."""
+        for share in self._of(partition):
+            if partition.leader_epoch > share.leader_epoch + 1:
+                share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                share.leader_epoch = partition.leader_epoch
 
     def on_not_leader(self, partition: Partition) -> None:
-        for share in [share for share in self._loaded.values() if share.partition is partition]:
+        for share in self._of(partition):
             share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _of(self, partition: Partition) -> list[SharePartition]:
+        return list(self._of_partition.get(partition, {}).values())
 
     def stop(self) -> None:
         for share in list(self._loaded.values()):
@@ -131,3 +143,10 @@ class SharePartitions:
         """A group without members forgets here how far it has come: others may set that meanwhile."""
         if not self.sessions.are_in(share.key.group_id):
             share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def _remove(shares: dict[K, _Shares], of: K, key: SharePartitionKey) -> None:
+    left = shares[of]
+    del left[key]
+    if not left:
+        del shares[of]

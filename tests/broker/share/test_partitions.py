@@ -38,13 +38,19 @@ class ShareState:
         )
 
 
+class Partition:
+    leader_epoch = 1
+    leadership = object()
+    log = SimpleNamespace()
+
+
 class World:
-    """Topic and partitions are led here; members have a session and a connection each."""
+    """All partitions are led here, and are the same one; members have a session and a connection each."""
 
     def __init__(self):
         self._tasks = []
-        partition = SimpleNamespace(leader_epoch=1, leadership=object(), log=SimpleNamespace())
-        replicas = SimpleNamespace(find=lambda topic_id, index: partition)
+        self.partition = Partition()
+        replicas = SimpleNamespace(find=lambda topic_id, index: self.partition)
         self.settings = SimpleNamespace(limits=lambda group: LIMITS, lock_duration_ms=lambda group: 30_000)
         self.shares = SharePartitions(replicas, ShareState(), self.settings, ManualClock(), self._spawn, lambda: 100)
         self.epochs = {}
@@ -94,3 +100,14 @@ async def test_while_others_read_the_group_knows_how_far_it_has_come(world):
     assert world.known == [0]
     assert [each[:2] for each in await world.read("b", 0)] == [(0, 9)]  # what the other has had
     assert [each[:2] for each in await world.read("b", 0)] == [(20, 29)]
+
+
+@pytest.mark.parametrize(("epoch", "known"), [(2, [0]), (3, [])])
+async def test_what_another_leader_may_have_changed_is_loaded_again(world, epoch, known):
+    await world.read("a", 0)
+    world.partition.leader_epoch = epoch
+    world.shares.on_leader(world.partition)
+    assert world.known == known
+    world.partition.leader_epoch = epoch + 1
+    world.shares.on_leader(world.partition)
+    assert world.known == known
