@@ -269,6 +269,15 @@ class SharePartition:
         else:
             done(ErrorCode.NONE)
 
+    @property
+    def has_more_to_write(self) -> bool:
+        """Besides what is just being written."""
+        return bool(self._writes)
+
+    def when_written(self, done: Done) -> None:
+        """Call back when everything that was decided so far is written."""
+        self._write(_Write((), None, done))
+
     def _write(self, write: _Write) -> None:
         """One write at a time; what comes meanwhile goes together in the next one."""
         self._writes.append(write)

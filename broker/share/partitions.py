@@ -141,7 +141,11 @@ class SharePartitions:
 
     def _released(self, share: SharePartition, error: ErrorCode) -> None:
         """A group without members forgets here how far it has come: others may set that meanwhile."""
-        if not self.sessions.are_in(share.key.group_id):
+        if self.sessions.are_in(share.key.group_id):
+            return
+        if share.has_more_to_write:  # what other members have given back meanwhile
+            share.when_written(partial(self._released, share))
+        else:
             share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 

@@ -20,6 +20,11 @@ LIMITS = Limits(delivery_count=5, record_locks=100)
 class ShareState:
     """A share coordinator that knows nothing yet, and agrees with everything."""
 
+    def __init__(self):
+        self.written = []
+        self.writes = asyncio.Event()  # while it is not set, it is slow
+        self.writes.set()
+
     async def read(self, request):
         (topic,) = request.topics
         found = [
@@ -32,6 +37,9 @@ class ShareState:
 
     async def write(self, request):
         (topic,) = request.topics
+        for data in topic.partitions:
+            self.written += [(each.first_offset, each.delivery_count) for each in data.state_batches]
+        await self.writes.wait()
         found = [writing.PartitionResult(partition=each.partition) for each in topic.partitions]
         return writing.WriteShareGroupStateResponse(
             results=[writing.WriteStateResult(topic_id=topic.topic_id, partitions=found)]
@@ -52,7 +60,8 @@ class World:
         self.partition = Partition()
         replicas = SimpleNamespace(find=lambda topic_id, index: self.partition)
         self.settings = SimpleNamespace(limits=lambda group: LIMITS, lock_duration_ms=lambda group: 30_000)
-        self.shares = SharePartitions(replicas, ShareState(), self.settings, ManualClock(), self._spawn, lambda: 100)
+        self.state = ShareState()
+        self.shares = SharePartitions(replicas, self.state, self.settings, ManualClock(), self._spawn, lambda: 100)
         self.epochs = {}
 
     def _spawn(self, coroutine):
@@ -90,6 +99,20 @@ async def test_a_group_without_members_is_forgotten_also_where_it_has_read_befor
     await world.settled()
     assert world.known == []
     assert [each.first for each in await world.read("b", 0)] == [0]
+
+
+async def test_what_the_last_members_give_back_is_written(world):
+    """How often records were delivered counts, also for the next members."""
+    for member in "abc":
+        await world.read(member, 0)
+    world.state.writes.clear()
+    for member in "abc":
+        world.shares.end_session(SessionKey("g", member))
+        await asyncio.sleep(0)  # the first write is under way
+    world.state.writes.set()
+    await world.settled()
+    assert world.known == []
+    assert world.state.written == [(0, 1), (10, 1), (20, 1)]
 
 
 async def test_while_others_read_the_group_knows_how_far_it_has_come(world):
