@@ -14,6 +14,7 @@ from barnabas.protocol.consumer_protocol import (
 )
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.group.consumer.harness import error, group_of
+from tests.broker.group.harness import topic_id
 
 
 def owning(*indexes):
@@ -84,6 +85,15 @@ def test_the_last_member_of_the_consumer_protocol_downgrades_it(group):
     assert coordinator.heartbeat(member_id, 2) == ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.join(member_id, protocols=owning(0)).message.generation_id == 3
     assert isinstance(coordinator.reloaded().group, Group)
+
+
+def test_partitions_that_do_not_exist_are_not_taken_along(group):
+    """The classic group's leader may have assigned them when there was a larger topic of that name."""
+    joined = group.coordinator.join(protocols=owning()).message
+    assigned = {joined.member_id: assignment(("t", [-1, 0, 1, 2]))}
+    group.coordinator.sync(joined.member_id, joined.generation_id, assigned)
+    assert error(group.join("b", "t", "u")) == ErrorCode.NONE
+    assert group.group.members[joined.member_id].assigned == {topic_id("t"): {0: 1, 1: 1}}
 
 
 def test_whoever_waits_in_the_classic_group_joins_again(group):
