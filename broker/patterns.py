@@ -23,8 +23,10 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_MEMORY
+    options.never_capture = True  # nobody asks what a group matched, and with many of them that takes most of the time
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise InvalidPattern(str(error)) from None
+        (reason,) = error.args
+        raise InvalidPattern(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
     return lambda text: compiled.fullmatch(text) is not None

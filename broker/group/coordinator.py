@@ -129,7 +129,11 @@ class GroupCoordinator:
         self._set_aside.add(_GROUP, cast(tuple[str, ...], key)[0], error)
 
     def _on_change(self, change: ClusterChange) -> None:
-        gone = {name: old.topic_id for name, (old, new) in change.topics.items() if new is None and old is not None}
+        gone = {
+            name: old.topic_id
+            for name, (old, new) in change.topics.items()
+            if old is not None and (new is None or new.topic_id != old.topic_id)
+        }
         if gone and CONSUMER_OFFSETS not in gone:
             for index, shard in self._runtime.shards.items():
                 self._runtime.carry_out_in_parts(index, shard.forget_topics(gone))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.broker.coordinator.result import CoordinatorRecord
@@ -56,13 +56,14 @@ class Offsets:
             if partition in known or partition in pending
         ]
 
-    def of_topics(self, topics: Collection[str]) -> list[CoordinatorRecord]:
-        """Tombstones for all offsets of deleted topics."""
+    def of_topics(self, topics: Mapping[str, bytes]) -> list[CoordinatorRecord]:
+        """Tombstones for all offsets of deleted topics; by name, with their ids. A topic that was created anew under
+        the name of a deleted one keeps its offsets: a former coordinator may have heard of it earlier."""
         known = [
             (group_id, partition)
             for group_id, offsets in self._by_group.items()
-            for partition in offsets
-            if partition[0] in topics
+            for partition, committed in offsets.items()
+            if partition[0] in topics and not committed.is_of_another(topics[partition[0]])
         ]
         gone = dict.fromkeys([*known, *self.pending.of_topics(topics)])
         return [offset_record(group_id, *partition, None) for group_id, partition in gone]

@@ -6,7 +6,7 @@ the same partition, and never if it is aborted. Until then a reader that wants s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.broker.group.records import CommittedOffset
@@ -34,10 +34,15 @@ class PendingOffsets:
         """The partitions of a group whose offset a transaction may still change."""
         return self._producers.get(group_id, _NONE)
 
-    def of_topics(self, topics: Collection[str]) -> Iterator[tuple[str, TopicPartition]]:
+    def of_topics(self, topics: Mapping[str, bytes]) -> Iterator[tuple[str, TopicPartition]]:
+        """What is pending for deleted topics; by name, with their ids."""
         for group_id, partitions in self._producers.items():
-            for partition in partitions:
-                if partition[0] in topics:
+            for partition, producers in partitions.items():
+                topic_id = topics.get(partition[0])
+                if topic_id is None:
+                    continue
+                pending = [self._by_producer[each][group_id, partition] for each in producers]
+                if not any(each is not None and each.committed.is_of_another(topic_id) for each in pending):
                     yield group_id, partition
 
     def of_producer(self, producer_id: int) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:

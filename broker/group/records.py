@@ -63,7 +63,11 @@ class CommittedOffset(NamedTuple):
     metadata: str
     commit_timestamp: int
     expire_timestamp: int = -1  # set by clients before version 5 of OffsetCommit
-    topic_id: bytes = ZERO_UUID
+    topic_id: bytes = ZERO_UUID  # if it is known
+
+    def is_of_another(self, topic_id: bytes) -> bool:
+        """Whether it was committed for another topic than this, which has or had the same name."""
+        return topic_id != self.topic_id != ZERO_UUID
 
 
 def offset_record(group: str, topic: str, partition: int, committed: CommittedOffset | None) -> CoordinatorRecord:

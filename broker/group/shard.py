@@ -175,7 +175,7 @@ class GroupShard:
     def forget_topics(self, topics: Mapping[str, bytes]) -> Sequence[CoordinatorRecord]:
         """Tombstones for all offsets of deleted topics, and what else groups know of them; by name, with their ids."""
         others = [record for each in self._kinds.values() for record in each.topics_deleted(topics.values())]
-        return [*self.offsets.of_topics(topics.keys()), *others]
+        return [*self.offsets.of_topics(topics), *others]
 
     def expire(self, group_id: str, kept_ms: int) -> Sequence[CoordinatorRecord]:
         """Tombstones for a group's expired offsets, and for the group if nothing is left."""

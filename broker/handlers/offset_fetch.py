@@ -42,11 +42,15 @@ class Stored(NamedTuple):
     committed: Mapping[TopicPartition, CommittedOffset]
     unstable: Collection[TopicPartition]
 
-    def of(self, topic: str, index: int) -> tuple[CommittedOffset, ErrorCode]:
+    def of(self, topic: str, index: int, topic_id: bytes = ZERO_UUID) -> tuple[CommittedOffset, ErrorCode]:
+        """With the topic's id, nothing that was committed for an earlier topic of the same name."""
         partition = TopicPartition(topic, index)
         if partition in self.unstable:
             return _NOT_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
-        return self.committed.get(partition, _NOT_COMMITTED), ErrorCode.NONE
+        found = self.committed.get(partition, _NOT_COMMITTED)
+        if topic_id != ZERO_UUID and found.is_of_another(topic_id):
+            found = _NOT_COMMITTED
+        return found, ErrorCode.NONE
 
 
 _NOT_COMMITTED: Final = CommittedOffset(-1, -1, "", -1)
@@ -165,7 +169,7 @@ def _group(
 def _topic(name: str, topic_id: bytes, indexes: list[int], stored: Stored) -> Steps[OffsetFetchResponseTopics]:
     partitions = []
     for index in indexes:
-        found, instability = stored.of(name, index)
+        found, instability = stored.of(name, index, topic_id)
         partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,

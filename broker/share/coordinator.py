@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from barnabas.broker.clock import Clock, Every
@@ -248,18 +249,22 @@ class ShareCoordinator:
             self._runtime.carry_out_in_parts(index, shard.cold_snapshots(interval_ms))
 
     def prune(self) -> None:
-        """Delete records that newer snapshots have made redundant."""
+        """Delete records that newer snapshots have made redundant, once these are committed: a new leader that does
+        not have them needs the old ones."""
         for partition in self._replicas.of_topic(SHARE_GROUP_STATE):
             shard = self._runtime.shards.get(partition.index)
-            log = partition.log
-            if shard is None or partition.leadership is None:
-                continue
-            offset = min(shard.first_needed_offset(log.end_offset), log.high_watermark)
-            if offset > log.log_start_offset:
-                try:
-                    log.increment_log_start_offset(offset)
-                except (StorageError, OSError) as error:
-                    self._replicas.set_aside.add("prune", str(log.topic_partition), error)
+            if shard is not None and partition.leadership is not None:
+                offset = shard.first_needed_offset(partition.log.end_offset)
+                self._runtime.when_committed(partition.index, partial(self._delete_below, partition, offset))
+
+    def _delete_below(self, partition: Partition, offset: int, error: ErrorCode) -> None:
+        log = partition.log
+        if error or offset <= log.log_start_offset:
+            return
+        try:
+            log.increment_log_start_offset(offset)
+        except (StorageError, OSError) as failure:
+            self._replicas.set_aside.add("prune", str(log.topic_partition), failure)
 
 
 class _Operation(Generic[R]):

@@ -45,14 +45,13 @@ _TOLD: Final = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 # What is known here is out of date, or belongs to somebody else now.
 _DROPPED_FOR: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_STATE_EPOCH,
         ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
@@ -269,6 +268,15 @@ class SharePartition:
             self._write(_Write(transition.batches, transition, done))
         else:
             done(ErrorCode.NONE)
+
+    @property
+    def has_more_to_write(self) -> bool:
+        """Besides what is just being written."""
+        return bool(self._writes)
+
+    def when_written(self, done: Done) -> None:
+        """Call back when everything that was decided so far is written."""
+        self._write(_Write((), None, done))
 
     def _write(self, write: _Write) -> None:
         """One write at a time; what comes meanwhile goes together in the next one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.replica.partition import Partition
@@ -18,6 +18,9 @@ from barnabas.broker.share.settings import RecordSettings
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.inspection import UNITS
 from barnabas.storage.time_lookup import search_by_timestamp
+
+_Shares = dict[SharePartitionKey, SharePartition]
+K = TypeVar("K")
 
 
 class SharePartitions:
@@ -37,6 +40,8 @@ class SharePartitions:
         self._spawn = spawn
         self.sessions = ShareSessions(most_sessions)
         self._loaded: dict[SharePartitionKey, SharePartition] = {}
+        self._of_group: dict[str, _Shares] = {}
+        self._of_partition: dict[Partition, _Shares] = {}
 
     # --- share partitions ---
 
@@ -65,18 +70,32 @@ class SharePartitions:
                 self._find_by_time,
                 self._forget,
             )
+            self._of_group.setdefault(key.group_id, {})[key] = found
+            self._of_partition.setdefault(partition, {})[key] = found
         return found
 
     def _forget(self, share: SharePartition) -> None:
-        if self._loaded.get(share.key) is share:
-            del self._loaded[share.key]
+        key = share.key
+        if self._loaded.get(key) is share:
+            del self._loaded[key]
+            _remove(self._of_group, key.group_id, key)
+            _remove(self._of_partition, share.partition, key)
 
     def on_leader(self, partition: Partition) -> None:
-        """In the next epoch of the same leader, everything is as it was."""
+        """In the next epoch of the same leader, everything is as it was. If this broker has not heard of an epoch in
+        between, another one led then, and may have given records to members and had written what became of them."""
+        for share in self._of(partition):
+            if partition.leader_epoch > share.leader_epoch + 1:
+                share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                share.leader_epoch = partition.leader_epoch
 
     def on_not_leader(self, partition: Partition) -> None:
-        for share in [share for share in self._loaded.values() if share.partition is partition]:
+        for share in self._of(partition):
             share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _of(self, partition: Partition) -> list[SharePartition]:
+        return list(self._of_partition.get(partition, {}).values())
 
     def stop(self) -> None:
         for share in list(self._loaded.values()):
@@ -110,13 +129,28 @@ class SharePartitions:
             self._release(session)
 
     def _release(self, session: ShareSession) -> None:
+        """With the last session of a group, also what no session reads any more is forgotten."""
         group_id, member_id = session.key
-        for topic_id, partition in session.places:
-            share = self._loaded.get(SharePartitionKey(group_id, topic_id, partition))
+        keys = [SharePartitionKey(group_id, *place) for place in session.places]
+        if not self.sessions.are_in(group_id):
+            keys = list(self._of_group.get(group_id, ()))
+        for key in keys:
+            share = self._loaded.get(key)
             if share is not None:
                 share.release(member_id, partial(self._released, share))
 
     def _released(self, share: SharePartition, error: ErrorCode) -> None:
         """A group without members forgets here how far it has come: others may set that meanwhile."""
-        if not self.sessions.are_in(share.key.group_id):
+        if self.sessions.are_in(share.key.group_id):
+            return
+        if share.has_more_to_write:  # what other members have given back meanwhile
+            share.when_written(partial(self._released, share))
+        else:
             share.end(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def _remove(shares: dict[K, _Shares], of: K, key: SharePartitionKey) -> None:
+    left = shares[of]
+    del left[key]
+    if not left:
+        del shares[of]

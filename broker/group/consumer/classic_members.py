@@ -85,13 +85,14 @@ class ClassicMembers:
 
         def done(error: ErrorCode) -> None:
             decision.done(error)
+            if not is_last:  # also after an error: it may have joined nevertheless
+                self._consumers.watch(group.group_id, member_id, request.session_timeout_ms)
             if error:
                 answer(join_error(error, member_id))
                 return
             if not is_last:
                 group.rejoining.discard(member_id)
                 self._timers.cancel(join_key(group.group_id, member_id))
-                self._consumers.watch(group.group_id, member_id, request.session_timeout_ms)
                 self._consumers.remove_after(
                     sync_key(group.group_id, member_id), group, moved, "it did not sync in time"
                 )

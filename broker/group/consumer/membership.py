@@ -127,7 +127,7 @@ class ConsumerMembership:
         updated, decision = self.advance(
             group, member, updated_member(member, request, client), replaced, owned, may_describe, records
         )
-        self.watch(group.group_id, updated.member_id, self._times.session_timeout_ms(group.group_id))
+        decision = self._watching(decision, updated.member_id)
         if isinstance(self._groups.get(group.group_id), Group):
             decision = self._watching_classic_members(decision)
         response = ConsumerGroupHeartbeatResponse(
@@ -474,6 +474,16 @@ class ConsumerMembership:
                         self.watch(group.group_id, member.member_id, self._times.session_timeout_ms(group.group_id))
                     if member.state is MemberState.UNREVOKED_PARTITIONS:
                         self._await_revocation(group.group_id, member)
+
+    def _watching(self, heartbeat: CoordinatorResult, member_id: str) -> CoordinatorResult:
+        """A member is watched from then on when it is there. Not before: a static member that is back under its own id
+        is first removed, and its session forgotten. And also after an error: it may be there nevertheless."""
+
+        def done(error: ErrorCode) -> None:
+            heartbeat.done(error)
+            self.watch(heartbeat.key, member_id, self._times.session_timeout_ms(heartbeat.key))
+
+        return heartbeat._replace(done=done)
 
     def _watching_classic_members(self, upgrade: CoordinatorResult) -> CoordinatorResult:
         """Once a classic group has become a consumer group, its members are watched here."""

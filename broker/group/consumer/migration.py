@@ -82,7 +82,9 @@ def _consumer_member(group: Group, member: Member, topics: Topics) -> ConsumerMe
         for each in assignment.assigned_partitions:
             image = topics.topic(each.topic)
             if image is not None:
-                assigned[image.topic_id] = dict.fromkeys(each.partitions, group.generation)
+                # Its leader may have given it others, of a topic that has been replaced by a smaller one, for example.
+                existing = [index for index in each.partitions if 0 <= index < len(image.partitions)]
+                assigned[image.topic_id] = dict.fromkeys(existing, group.generation)
     return ConsumerMember(
         member.member_id,
         epoch=group.generation,

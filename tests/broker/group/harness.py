@@ -205,6 +205,7 @@ class Coordinator:
         self.records = list(records)
         self.append_error = ErrorCode.NONE
         self.clock_ahead_ms = 0  # how wrong the wall clock is
+        self.commit_error = ErrorCode.NONE  # of what is appended: clients hear it, and it counts nevertheless
         ids = count(1)
         self.topics = topics or FewTopics()
         self.group_configs = {}
@@ -239,7 +240,7 @@ class Coordinator:
         for record in decision.records:
             self.records.append(record)
             self.shard.replay(read_record(record))
-        decision.done(decision.error)
+        decision.done(self.commit_error or decision.error)
 
     def reloaded(self):
         """Another coordinator that has replayed what this one appended."""

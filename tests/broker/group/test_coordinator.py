@@ -1,10 +1,12 @@
 """The coordinator inside a real broker: its topic, loading after a restart, compaction, deleted topics, expiry."""
 
 import asyncio
+from dataclasses import replace
 from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
+from barnabas.broker.controller.cluster_image import ClusterChange, TopicChange
 from barnabas.broker.group.classic.membership import Membership
 from barnabas.broker.group.offsets import Offsets
 from barnabas.broker.internal_topics import CONSUMER_OFFSETS
@@ -125,6 +127,18 @@ async def test_offsets_of_a_deleted_topic_go_with_it(tmp_path):
         await client.commit(("t", 0, 5), ("u", 0, 6))
         await delete_topic(client.broker, "u")
         assert await client.committed() == {("t", 0): 5}
+
+
+async def test_offsets_of_a_topic_that_was_replaced_by_another_of_its_name_go_with_it(tmp_path):
+    """A broker that was cut off from the controller hears of both at once."""
+    async with coordinating(tmp_path) as client:
+        await client.commit(("t", 0, 5))
+        cluster = client.broker.cluster
+        old = cluster.topic("t")
+        new = replace(old, topic_id=bytes(range(16)))
+        cluster.put("t", new)
+        cluster.tell(ClusterChange({"t": TopicChange(old, new)}, False, False))
+        assert await client.committed() == {}
 
 
 async def test_groups_go_with_the_topic_that_they_are_kept_in(tmp_path):

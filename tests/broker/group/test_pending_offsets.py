@@ -3,11 +3,12 @@
 import pytest
 
 from barnabas.broker.group.offsets import Offsets
-from barnabas.broker.group.records import CommittedOffset
+from barnabas.broker.group.records import CommittedOffset, offset_record
 
 GROUP = "g"
 PLACE = ("t", 0)
 OTHER = ("t", 1)
+OLD, NEW = b"old".ljust(16), b"new".ljust(16)
 
 
 @pytest.fixture
@@ -125,5 +126,14 @@ def test_tombstones_for_what_is_committed_or_pending_and_nothing_else(offsets):
     commit(offsets, 6, OTHER)
     assert len(offsets.tombstones(GROUP, [PLACE, OTHER, ("t", 2)])) == 2
     commit(offsets, 5, ("u", 0), producer=7)
-    assert len(offsets.of_topics({"t"})) == 2
-    assert len(offsets.of_topics({"t", "u"})) == 3
+    assert len(offsets.of_topics({"t": OLD})) == 2
+    assert len(offsets.of_topics({"t": OLD, "u": OLD})) == 3
+
+
+def test_what_was_committed_for_a_new_topic_does_not_go_with_the_old_one_of_the_same_name(offsets):
+    for topic_id, place in ((OLD, PLACE), (NEW, OTHER)):
+        offsets.replay(GROUP, place, at(5)._replace(topic_id=topic_id))
+        offsets.replay("h", place, at(6)._replace(topic_id=topic_id), 7)
+    assert [record.key for record in offsets.of_topics({"t": OLD})] == [
+        offset_record(group, *PLACE, None).key for group in (GROUP, "h")
+    ]

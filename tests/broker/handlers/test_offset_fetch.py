@@ -5,6 +5,7 @@ import pytest
 from barnabas.client.requests.groups import offset_fetch
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.broker.handlers.group_client import coordinating
 from tests.support.group_versions import VERSIONS
 
@@ -80,3 +81,12 @@ async def test_an_unknown_topic_id_is_an_error(client):
 async def test_what_is_committed_is_stable_without_transactions(client, version):
     ((error, found),) = await ask(client, version, {"g": None}, require_stable=True)
     assert (error, len(found)) == (ErrorCode.NONE, 2)
+
+
+async def test_what_was_committed_for_an_earlier_topic_of_the_same_name_is_not_found_by_id(client):
+    topic_id = client.broker.cluster.topic("t").topic_id
+    offsets = client.broker.groups.shard("g").offsets
+    committed = offsets.of_group("g")["t", 0]
+    offsets.replay("g", TopicPartition("t", 0), committed._replace(topic_id=UNKNOWN_ID))
+    ((_, found),) = await ask(client, 10, {"g": [(topic_id, [0, 2])]})
+    assert found == {(topic_id, 0): (ErrorCode.NONE, -1, -1, ""), (topic_id, 2): (ErrorCode.NONE, 7, 3, "words")}

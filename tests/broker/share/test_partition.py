@@ -123,10 +123,11 @@ async def test_a_write_that_fails_leaves_the_records_with_their_member(world, fa
     assert not world.dropped
 
 
-async def test_a_leader_that_was_fenced_drops_what_it_knows(world):
+@pytest.mark.parametrize("fenced", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH])
+async def test_a_leader_that_was_fenced_drops_what_it_knows(world, fenced):
     found = await world.loaded()
     world.give(found, 0, 9)
-    world.state.says = [ErrorCode.FENCED_LEADER_EPOCH]
+    world.state.says = [fenced]
     world.accept(found, 0, 9)
     await world.settled()
     assert world.answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

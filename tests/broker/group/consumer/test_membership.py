@@ -150,6 +150,14 @@ class TestStaticMembers:
         assert group.state == "Stable"
         assert error(group.send("a", 3, instance_id="i")) == ErrorCode.FENCED_INSTANCE_ID
 
+    def test_one_that_is_back_under_its_own_id_is_removed_when_it_falls_silent(self, group):
+        """As a consumer is that has given up its subscription and subscribed again."""
+        group.join("a", "t", instance_id="i")
+        group.leave("a", -2, instance_id="i")
+        group.join("a", "t", instance_id="i")
+        group.advance(45_001)
+        assert not group.group.members
+
     def test_one_that_stays_away_is_removed(self, group):
         group.join("a", "t", instance_id="i")
         group.leave("a", -2, instance_id="i")

@@ -14,6 +14,7 @@ from barnabas.protocol.consumer_protocol import (
 )
 from barnabas.protocol.errors import ErrorCode
 from tests.broker.group.consumer.harness import error, group_of
+from tests.broker.group.harness import topic_id
 
 
 def owning(*indexes):
@@ -86,6 +87,15 @@ def test_the_last_member_of_the_consumer_protocol_downgrades_it(group):
     assert isinstance(coordinator.reloaded().group, Group)
 
 
+def test_partitions_that_do_not_exist_are_not_taken_along(group):
+    """The classic group's leader may have assigned them when there was a larger topic of that name."""
+    joined = group.coordinator.join(protocols=owning()).message
+    assigned = {joined.member_id: assignment(("t", [-1, 0, 1, 2]))}
+    group.coordinator.sync(joined.member_id, joined.generation_id, assigned)
+    assert error(group.join("b", "t", "u")) == ErrorCode.NONE
+    assert group.group.members[joined.member_id].assigned == {topic_id("t"): {0: 1, 1: 1}}
+
+
 def test_whoever_waits_in_the_classic_group_joins_again(group):
     classic_member(group)
     waiting = group.coordinator.join(protocols=owning())
@@ -130,6 +140,18 @@ def test_a_classic_member_falls_silent(group):
     group.advance(1_000)
     assert list(group.group.members) == ["b"]
     assert group.coordinator.heartbeat(member_id, 2) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_classic_member_that_has_joined_without_hearing_of_it_falls_silent(group):
+    """Its record was written, but replicas were slow: the member is told to try again, and does not."""
+    shared(group)
+    before = set(group.group.members)
+    group.coordinator.commit_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert group.coordinator.join(protocols=owning()).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    group.coordinator.commit_error = ErrorCode.NONE
+    (joined,) = set(group.group.members) - before
+    group.advance(10_000)
+    assert joined not in group.group.members
 
 
 def test_a_classic_member_that_does_not_join_again_is_removed(group):
