@@ -42,7 +42,7 @@ class NodeError(Exception):
 
 
 class NodeEvent(NamedTuple):
-    """What became of a broker."""
+    """What happened to a broker."""
 
     at_ms: int
     broker_id: int

@@ -193,7 +193,9 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path):
 
 
 def test_a_journal_that_cannot_be_written_is_named(tmp_path):
-    code, said = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--journal", str(tmp_path / "a/b"))
+    code, said = refused(
+        "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--journal", str(tmp_path / "a/b")
+    )
     assert code == 1
     assert said.splitlines()[-1] == f"barnabas: {tmp_path}/a/b: No such file or directory"
 
