@@ -83,7 +83,8 @@ class ControlClient:
         return response
 
     def _no_answer(self, error: Exception) -> BrokerFailed:
-        return BrokerFailed(f"no response from the control interface at {self.url}: {error}")
+        reason = getattr(error, "strerror", None) or error
+        return BrokerFailed(f"no response from the control interface at {self.url}: {reason}")
 
 
 def _refusal(response: HTTPResponse) -> ControlFailed:

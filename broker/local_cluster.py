@@ -23,7 +23,7 @@ from barnabas.broker.clock import Clock, Timer
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.local_network import LocalNetwork
 from barnabas.broker.network import Network
-from barnabas.broker.obstacles import unusable
+from barnabas.broker.obstacles import refuse_directory_of_kraft, unusable
 from barnabas.broker.registry.embedded import EmbeddedRegistry
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.broker.registry.registry import Registry
@@ -42,7 +42,7 @@ class NodeError(Exception):
 
 
 class NodeEvent(NamedTuple):
-    """What became of a broker."""
+    """What happened to a broker."""
 
     at_ms: int
     broker_id: int
@@ -124,6 +124,8 @@ class LocalCluster:
     # --- all of them ---
 
     async def start(self) -> None:
+        for node in self.nodes.values():
+            refuse_directory_of_kraft(node.config.data_dirs[0])
         self._open_registry()
         try:
             first, *others = self.nodes.values()

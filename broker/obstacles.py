@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from barnabas.broker.cluster.registration import RegistrationRefused
+from barnabas.broker.controller.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.broker.controller.znodes import MalformedNode
 from barnabas.broker.registry.errors import RegistryError
 from barnabas.storage.errors import StorageError
@@ -13,6 +16,18 @@ OBSTACLES = (OSError, StorageError, RegistryError, MalformedNode, RegistrationRe
 
 class CannotStart(Exception):
     """Why this broker does not start, in a sentence for the user."""
+
+
+def refuse_directory_of_kraft(folder: str) -> None:
+    """Raise CannotStart if an Apache Kafka with KRaft uses this data directory.
+
+    Its topics are in its metadata log. This broker would know none of them and set all partitions aside.
+    """
+    if os.path.isdir(os.path.join(folder, f"{CLUSTER_METADATA_TOPIC}-0")):
+        raise CannotStart(
+            f"cannot use the data directory {folder}: it belongs to Apache Kafka with KRaft, whose metadata "
+            "Barnabas cannot read; use another directory"
+        )
 
 
 def unusable(folder: str, error: Exception) -> CannotStart:

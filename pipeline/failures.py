@@ -48,7 +48,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"No module named '([\w.]+)'",
-        "Python on an executor lacks the module {0}; install it there ('.[pipeline]' in a clone of Barnabas has what the sinks need)",
+        "Python on an executor lacks the module {0}: run pip install '.[pipeline]' there, in a clone of Barnabas",
     ),
     (
         r"Failed to find data source: kafka",

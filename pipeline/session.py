@@ -122,7 +122,7 @@ def current_session() -> SparkSession | None:
 
 
 def _forget_dead_java() -> None:
-    """Drop a Java that has ended and its stopped context: pyspark would keep them for ever."""
+    """Drop a Java that has ended and its stopped context: pyspark would keep them forever."""
     gateway, context = SparkContext._gateway, SparkContext._active_spark_context
     if gateway is None:
         return

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 from barnabas.command.ending import UsageError
 from barnabas.control import ControlClient
@@ -31,6 +32,16 @@ def _client(options: argparse.Namespace) -> ControlClient:
     token = getattr(options, "token", None) or os.environ.get(_TOKEN_VARIABLE)
     if not url:
         raise UsageError(f"where is the control interface? Add --url or set {_URL_VARIABLE}")
+    if not _is_url(url):
+        raise UsageError(f"{url!r} is not the URL of a control interface, such as http://127.0.0.1:36355")
     if not token:
         raise UsageError(f"the control interface needs a token. Add --token or set {_TOKEN_VARIABLE}")
     return ControlClient(url, token)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme == "http" and bool(parts.hostname) and parts.port is not None
+    except ValueError:  # a port that is none, or half of an IPv6 address
+        return False

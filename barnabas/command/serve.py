@@ -354,7 +354,9 @@ async def _start_console(
     except ImportError as error:
         if (error.name or "").startswith("barnabas"):
             raise
-        raise CannotStart(f"--console needs the package {error.name}: pip install '.[console]' in a clone of Barnabas") from error
+        raise CannotStart(
+            f"--console needs the package {error.name}: pip install '.[console]' in a clone of Barnabas"
+        ) from error
     assert metrics is not None
     lab = lab or _new_lab(cluster)
     writes = options.console_write or control is not None
@@ -397,8 +399,8 @@ async def _start_control(
 
 def _cannot_listen(what: str, address: tuple[str, int], error: OSError) -> CannotStart:
     # asyncio puts the address into the text of some errors; a host without an address has no errno but a negative one.
-    known = error.errno is not None and error.errno > 0
-    reason = os.strerror(error.errno) if known else error.strerror or error
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror or error
     return CannotStart(f"cannot listen for {what}: {host_and_port(*address)}: {reason}")
 
 

@@ -278,7 +278,7 @@ class Run:
     async def _settled_ends(self, reader: Reader, name: str) -> dict[int, int] | None:
         """Where partitions end, once no transaction is open. None if the topic's deletion was under way.
 
-        An unclean election may lose the marker that ended a transaction, which then stays open for ever, as with Kafka:
+        An unclean election may lose the marker that ended a transaction, which then stays open forever, as with Kafka:
         such a topic counts up to there.
         """
         patience = reader.loop.time() + _TO_END
@@ -320,7 +320,7 @@ class Run:
         task = client.loop.create_task(work)
         if not self.world.run_until(task.done, within):
             if not self.world.findings:
-                self.world.found("every request is answered", f"{client.name} {what}, and waits for ever")
+                self.world.found("every request is answered", f"{client.name} {what}, and waits forever")
             return False
         try:
             task.result()

@@ -243,7 +243,7 @@ class Term:
                 self._attention.set()
             except Exception:
                 # This is unexpected, but the cluster still needs its controller.
-                log.exception("partitions could not be looked after")
+                log.exception("leaders could not be elected; trying again")
                 self._all_due = True
                 await self._pause(_RETRY_SECONDS)
                 self._attention.set()
@@ -259,7 +259,7 @@ class Term:
             await self._writes.carry_out_in_parts(partial(self._hand_over, broker_id))
         failed = dict(self._failed)
         if failed:
-            log.warning("others lead what brokers cannot write to", brokers=sorted({each for each, _ in failed}))
+            log.warning("moving leaders off brokers that cannot write", brokers=sorted({each for each, _ in failed}))
             await self._writes.carry_out_in_parts(lambda: without_failed(self.cluster, failed, self._on_their_way_out))
             self._failed = {each: epoch for each, epoch in self._failed.items() if failed.get(each) != epoch}
         if everything:
@@ -294,7 +294,7 @@ class Term:
 
     def _elected_unclean(self, topic: str, partition: PartitionImage) -> None:
         self.unclean_elections += 1
-        log.warning("a replica leads that was not in sync", topic=topic, partition=partition.partition_index)
+        log.warning("unclean election: leader not in sync", topic=topic, partition=partition.partition_index)
 
     def _hand_over(self, broker_id: int) -> Sequence[Operation]:
         return hand_over(self.cluster, broker_id, self._on_their_way_out)[0]

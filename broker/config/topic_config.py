@@ -107,7 +107,7 @@ def _inherited(setting: Setting[Any], broker: BrokerConfig) -> Any:
         if value is None:
             continue
         if setting.name == "retention.ms":
-            return max(-1, value * factor)  # any negative number means for ever
+            return max(-1, value * factor)  # any negative number means forever
         return value if factor == 1 else value * factor
     return setting.default
 

@@ -272,7 +272,7 @@ class _Done:
 
 
 def _check(access: Access, operation: AclOperation, topic: str, words: str) -> None:
-    """What one may not describe is not there."""
+    """What a user may not describe looks as if it did not exist."""
     if not access.topic(AclOperation.DESCRIBE, topic):
         raise NotFound(f"there is no topic {topic!r}")
     if not access.topic(operation, topic):

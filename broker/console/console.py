@@ -126,7 +126,7 @@ class Console:
         return response
 
     async def _let_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Find out who it is, where one has to say so. The page itself, which asks for that, is for everybody."""
+        """Find out who the user is, where users sign in. The page itself, on which they do that, is for everybody."""
         host, people, found = request.remote or "", self._people, None
         if people.sign_in:
             found = people.by_session(request.cookies.get(USER_COOKIE), host)

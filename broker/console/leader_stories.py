@@ -15,7 +15,7 @@ Json = dict[str, Any]
 _Noted = tuple[int, RoleChange]  # the broker that noted it, and what
 
 _TOLD: Final = 50
-# What became of a broker explains a change of leaders that comes so soon after it.
+# What happened to a broker explains a change of leaders that comes so soon after it.
 _EXPLAINED_MS: Final = 60_000
 _GONE: Final = ("was killed", "was stopped", "was cut off from the others")
 
@@ -73,7 +73,7 @@ def _leader(noted: list[_Noted]) -> int | None:
 
 
 def _why(former: int | None, lead: RoleChange, events: list[NodeEvent]) -> NodeEvent | None:
-    """What became of the former leader, or of the new one, shortly before."""
+    """What happened to the former leader, or of the new one, shortly before."""
     for event in reversed(events):
         if lead.at_ms - _EXPLAINED_MS <= event.at_ms <= lead.at_ms and (
             (event.broker_id == former and event.what in _GONE)

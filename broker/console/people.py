@@ -73,7 +73,7 @@ class People:
 
     @property
     def sign_in(self) -> bool:
-        """Whether one has to."""
+        """Whether users have to sign in."""
         return any(True for _ in self._listeners())
 
     def _listeners(self) -> list[tuple[Broker, Listener]]:

@@ -27,14 +27,14 @@ class Pipelines:
         if not all(isinstance(each, str) and 0 < len(each) <= 200 for each in (name, run, state)):
             raise ConsoleError("a pipeline has a name, a run and a state")
         if len(json.dumps(body)) > _LONGEST:
-            raise ConsoleError("this is too much to tell of one pipeline")
+            raise ConsoleError("this is too much to store about one pipeline")
         self._forget_old()
         if run not in self._told and len(self._told) >= _MOST:
             raise ConsoleError(f"more than {_MOST} pipelines are not shown")
         self._told[str(run)] = {**body, "heard_at_ms": self._clock.now_ms()}
 
     def shown(self, access: Access) -> Json:
-        """Those whose topics one may all describe."""
+        """Those of whose topics the user may describe all."""
         self._forget_old()
         now_ms = self._clock.now_ms()
         rows = [

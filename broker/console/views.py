@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 View = Callable[[Access, Query], Any]
 
 _DESCRIBE: Final = AclOperation.DESCRIBE
-# Of so many partitions of a group is it looked up how far it is behind in time.
+# For how many partitions of a group its lag in time is looked up.
 _MOST_LOOKED_UP: Final = 100
-# What one may do to a topic besides looking at it.
+# What a user may do to a topic besides describing it.
 _CHANGES: Final = (
     AclOperation.READ,
     AclOperation.WRITE,

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (key 79): what became of records that a share group was given.
+"""ShareAcknowledge (key 79): what happened to records that a share group was given.
 
 Version 2 lets members keep records for longer (KIP-1222). The answer comes when everything is written. With the final
 epoch the session ends, and what the member still has is for others.

@@ -175,7 +175,7 @@ class Fetcher:
                     reported = True
                     log.warning("leader cannot be reached", leader=self.leader_id, error=str(error))
                 await self._wait(self._settings.replica_fetch_backoff_ms)
-            except Exception as error:  # this is unexpected, but a follower must not stop for ever
+            except Exception as error:  # this is unexpected, but a follower must not stop forever
                 self._session.start_anew()
                 log.error("following failed", leader=self.leader_id, exc_info=error)
                 await self._wait(self._settings.replica_fetch_backoff_ms)

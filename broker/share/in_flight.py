@@ -1,4 +1,4 @@
-"""The records of a share partition that are under way: which were given to whom, and what became of them. Pure.
+"""The records of a share partition that are under way: which were given to whom, and what happened to them. Pure.
 
 They are kept as ranges of offsets, each in one state. Everything below the start is done with; everything from
 `next_new` on has not been given to anybody. A change that has to be written first (an acknowledgement, the end of a
@@ -125,7 +125,7 @@ _first = attrgetter("first")
 
 class InFlight:
     def __init__(self, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
-        """From what was written. Offsets between its batches were given to somebody who never said what became of
+        """From what was written. Offsets between its batches were given to somebody who never said what happened to
         them: they are available, as if nobody had had them."""
         self.start_offset = start_offset
         self.next_new = start_offset
@@ -392,7 +392,7 @@ class InFlight:
         return released
 
     def log_starts_at(self, offset: int) -> None:
-        """Records below are deleted: nobody gets them, whatever became of them."""
+        """Records below are deleted: nobody gets them, whatever happened to them."""
         if offset > self.start_offset:
             self.start_offset = offset
             self.next_new = max(self.next_new, offset)

@@ -207,7 +207,7 @@ class HttpServer:
         try:
             target = urlsplit(head.target)
         except ValueError:
-            raise BadRequest(f"{head.target!r} is no path") from None
+            raise BadRequest(f"{head.target!r} is not a path") from None
         handle, params = self._find(head.method, target.path)
         query = dict(parse_qsl(target.query, keep_blank_values=True))
         try:

@@ -192,8 +192,23 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path):
     assert said == f"barnabas: cannot use the data directory {file}: It is not a directory\n"
 
 
+def test_the_data_directory_of_a_kafka_with_kraft_is_refused_and_left_as_it_is(tmp_path):
+    for name in ("__cluster_metadata-0", "orders-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").touch()
+    (tmp_path / "meta.properties").write_text(
+        "version=1\nnode.id=0\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\ndirectory.id=Bt-IogykQWmN2lZau0ol6Q\n"
+    )
+    code, said = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path))
+    assert code == 1
+    assert said.startswith(f"barnabas: cannot use the data directory {tmp_path}: it belongs to Apache Kafka with KRaft")
+    assert sorted(os.listdir(tmp_path)) == ["__cluster_metadata-0", "meta.properties", "orders-0"]
+
+
 def test_a_journal_that_cannot_be_written_is_named(tmp_path):
-    code, said = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--journal", str(tmp_path / "a/b"))
+    code, said = refused(
+        "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--journal", str(tmp_path / "a/b")
+    )
     assert code == 1
     assert said.splitlines()[-1] == f"barnabas: {tmp_path}/a/b: No such file or directory"
 

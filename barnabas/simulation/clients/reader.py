@@ -64,7 +64,7 @@ class Reader(Client):
         self.end_offsets: dict[Key, int] = {}  # as the last answers said: how far this reader may read
 
     async def run(self) -> None:
-        """Read everything, for ever."""
+        """Read everything, forever."""
         while not self.stopping:
             for name in self.names:
                 try:

@@ -88,7 +88,7 @@ KIP_890 = Exhibit(
     """
 A producer gives up waiting and aborts its transaction, while a batch of it is still on its way. The batch arrives after
 the marker and begins a transaction of which no coordinator knows: nobody ends it, and readers of committed records wait
-for ever. So whoever leads the partition asks the coordinator before it takes the first batch of a transaction.
+forever. So whoever leads the partition asks the coordinator before it takes the first batch of a transaction.
 """,
     _admits_everything,
     seed=6,
@@ -121,13 +121,13 @@ def _refuses_repeated_markers() -> list[Replacement]:
 
 KAFKA_19999 = Exhibit(
     "kafka-19999",
-    "a marker that is sent again is refused for ever",
+    "a marker that is sent again is refused forever",
     "KAFKA-19999",
     """
 Since KIP-890 each transaction has an epoch of its own, and a marker whose epoch is not newer than what a partition has
 seen is refused, so that it cannot end the next transaction. But a coordinator whose marker was written and whose answer
 was lost sends the same marker again. If that is refused too, the transaction never ends for the coordinator, and its
-producer waits for ever. A marker that repeats one that was written must be taken.
+producer waits forever. A marker that repeats one that was written must be taken.
 """,
     _refuses_repeated_markers,
     seed=4,

@@ -129,7 +129,7 @@ KAFKA_13972 = Exhibit(
     "KAFKA-13972",
     """
 While a partition moves, the brokers that are to have it are replicas already. When the move is called off, they must
-be told to stop. Otherwise they keep the partition, follow its leader for ever, and may take part again some day with
+be told to stop. Otherwise they keep the partition, follow its leader forever, and may take part again some day with
 what they had then.
 """,
     _leaves_replicas_of_cancelled_moves,
@@ -167,7 +167,7 @@ KAFKA_9478 = Exhibit(
     """
 Moving a partition takes as long as copying it, and the controller may change meanwhile. One that looks after the moves
 that it was asked for, and not after those that the tree says are under way, leaves partitions with the old and the new
-replicas for ever.
+replicas forever.
 """,
     _forgets_moves,
     seed=10,

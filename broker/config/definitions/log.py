@@ -121,7 +121,7 @@ class LogSettings:
         update_mode=CLUSTER_WIDE,
     )
     log_retention_ms = long(
-        None, "How long a segment is kept, -1 for ever; overrides log.retention.minutes.", update_mode=CLUSTER_WIDE
+        None, "How long a segment is kept, -1 forever; overrides log.retention.minutes.", update_mode=CLUSTER_WIDE
     )
     log_retention_minutes = integer(None, "How many minutes a segment is kept; overrides log.retention.hours.")
     log_retention_hours = integer(168, "How many hours a segment is kept.")

@@ -50,7 +50,7 @@ class TopicSettings:
         "What happens to old segments: they are deleted, compacted, or both.",
         one_of=CLEANUP_POLICIES,
     )
-    retention_ms = long(604800000, "How long a segment is kept; -1 means for ever.", at_least=-1)
+    retention_ms = long(604800000, "How long a segment is kept; -1 means forever.", at_least=-1)
     retention_bytes = long(-1, "The size above which a partition loses its oldest segments; -1 sets no limit.")
     file_delete_delay_ms = long(60000, "How long the files of a deleted segment stay on disk.", at_least=0)
 

@@ -18,7 +18,7 @@ export function brokers(root, context) {
         ["Rack", (row) => row.rack ?? "–"],
         ["", (row) => row.controller ? badge("controller") : ""],
       ], context.about.brokers),
-      h("h2", {}, "What became of them"),
+      h("h2", {}, "What happened to them"),
       table([
         ["When", (row) => h("span", { title: time(row.at_ms) }, moment(row.at_ms))],
         ["Broker", (row) => count(row.broker_id), "number"],

@@ -91,7 +91,7 @@ def parse(data: Mapping[str, Any]) -> Spec:
     values = {}
     for name, value in data.items():
         if name not in known:
-            raise FaultError(str(name), f"is not a field of a fault; the fields are {', '.join(sorted(known))}")
+            raise FaultError(str(name), f"there is no such field; the fields are {', '.join(sorted(known))}")
         if value is not None:
             values[name] = _READERS[name](name, value)
     if "nth" in values:

@@ -32,7 +32,7 @@ Thing = tuple[str, Any]
 _MOVES_OFFSETS: Final = frozenset(
     {ApiKey.PRODUCE, ApiKey.DELETE_RECORDS, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.INIT_PRODUCER_ID}
 )
-# The APIs that give out records of share groups, or say what became of them.
+# The APIs that give out records of share groups, or say what happened to them.
 _SHARES_RECORDS: Final = frozenset({ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
 # How many things are remembered: the most recently used ones.
 _REMEMBERED: Final = 10_000

@@ -24,7 +24,9 @@ def test_durations(text, seconds):
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "0s", "inf", "nan", "soon", "5x", "s", "5 s", "1h-30m", "36501d", "1e300"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "0s", "inf", "nan", "soon", "5x", "s", "5 s", "1h-30m", "36501d", "1e300"]
+)
 def test_what_is_not_a_duration_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a duration such as 500ms, 5s, 2m or 1h30m"):
         duration(text)

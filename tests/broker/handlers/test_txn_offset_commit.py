@@ -156,7 +156,7 @@ async def test_a_member_commits_in_its_generation(client):
 @pytest.mark.parametrize("then", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE], ids=lambda error: error.name)
 async def test_a_transaction_that_ends_while_its_coordinator_is_asked_is_asked_about_again(client, then):
     """If it was this one, its marker is there already, and nobody would write another: readers of stable offsets would
-    wait for ever. It may have been the one before.
+    wait forever. It may have been the one before.
     """
     asked = asyncio.Queue()
     client.coordinator.verify = lambda *question: asked.put_nowait(question[-1])

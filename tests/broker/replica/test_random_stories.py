@@ -113,7 +113,7 @@ class Story:
     # --- what must always hold ---
 
     def check(self):
-        """What is committed anywhere is the same everywhere, for ever."""
+        """What is committed anywhere is the same everywhere, forever."""
         for node in self.cluster.nodes.values():
             if not node.is_up or node.replicas.find("t", 0) is None:
                 continue

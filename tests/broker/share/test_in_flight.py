@@ -250,7 +250,7 @@ def test_what_was_written_is_loaded():
     written = [StateBatch(12, 13, ARCHIVED, 5), StateBatch(10, 10, ACKNOWLEDGED, 1), StateBatch(16, 17, AVAILABLE, 2)]
     in_flight = InFlight(10, written)
     assert in_flight.start_offset == 11
-    # Nobody said what became of 11, 14 and 15.
+    # Nobody said what happened to 11, 14 and 15.
     assert acquire(in_flight, batches(8, first=10)) == [Acquired(11, 11, 1), Acquired(14, 15, 1), Acquired(16, 17, 3)]
 
 

@@ -160,7 +160,7 @@ def test_transactions_continue_when_their_coordinator_dies(client: Client, topic
     if client.name == "kafka-python":
         # Its Sender forgets the request that it was about to send when the coordinator's port refuses the connection
         # (_maybe_send_pending_request leaves target_node set, so the request is not queued again).
-        pytest.skip("kafka-python waits for ever when the coordinator that it knows does not take connections")
+        pytest.skip("kafka-python waits forever when the coordinator that it knows does not take connections")
     with Writing(client, topic, transactional=True) as writing:
         writing.go_on()
         partition = partition_of(broker, "__transaction_state", f"id-of-{topic}")

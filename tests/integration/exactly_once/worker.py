@@ -240,7 +240,7 @@ class AioKafkaLoop:
         self._stopping = [asyncio.ensure_future(producer.stop()) for producer in old.values()]
 
     async def _turn(self) -> None:
-        # Waiting is not a sign of life: aiokafka may wait for ever for an assignment or for a producer to begin.
+        # Waiting is not a sign of life: aiokafka may wait forever for an assignment or for a producer to begin.
         while not self._is_ready.is_set() and not self._job.is_over:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_ready.wait(), 1)

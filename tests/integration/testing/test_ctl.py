@@ -39,6 +39,23 @@ def test_it_drives_the_broker(ctl, broker):
     broker.control.call("DELETE", "/snapshots/here")
 
 
+@pytest.mark.parametrize(
+    "url", ["nonsense", "http://127.0.0.1", "http://127.0.0.1:abc", "http://[::1", "https://127.0.0.1:1"]
+)
+def test_what_is_not_the_url_of_a_control_interface_is_refused(ctl, url):
+    status, said = ctl("--url", url, "state")
+    assert (status, said) == (
+        2,
+        f"barnabas: {url!r} is not the URL of a control interface, such as http://127.0.0.1:36355\n",
+    )
+
+
+def test_a_control_interface_that_is_not_there(ctl):
+    status, said = ctl("--url", "http://127.0.0.1:1", "state")
+    assert status == 1
+    assert said == "barnabas: no response from the control interface at http://127.0.0.1:1: Connection refused\n"
+
+
 def test_what_is_refused_is_reported_in_a_sentence(ctl, monkeypatch):
     status, said = ctl("restore", "nothing")
     assert (status, "there is no snapshot 'nothing'; there are" in said) == (1, True)

@@ -30,7 +30,7 @@ def test_the_list_may_have_a_name(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- {api: Produce, eror: X}", "fault 1: eror: is not a field"),
+        ("- {api: Produce, eror: X}", "fault 1: eror: there is no such field"),
         ("- {delay_ms: 5}\n- {delay_ms: no}", "fault 2: delay_ms: must be"),
         ("api: Produce", "it contains no list of faults"),
         ("- [", "while parsing"),

@@ -39,7 +39,7 @@ class Task:
     def hangs_after(self) -> float:
         """After how many seconds without a sign of life a library is killed.
 
-        kafka-python 3.0.12 waits for ever, in every other run, when the transaction coordinator that it knows refuses a
+        kafka-python 3.0.12 waits forever, in every other run, when the transaction coordinator that it knows refuses a
         connection: its Sender forgets the request that it was about to send (_maybe_send_pending_request leaves
         target_node set, so that the request is not queued again). Nothing is learnt from waiting for it longer than a
         call may take.

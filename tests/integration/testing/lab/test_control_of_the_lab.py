@@ -57,7 +57,7 @@ def test_errors_are_reported_in_a_shell_too(ctl, tmp_path):
     script.write_text("- {eror: X}")
     status, _, complaint = ctl("faults", "load", str(script))
     assert status == 2
-    assert "fault 1: eror: is not a field of a fault" in complaint
+    assert "fault 1: eror: there is no such field; the fields are api, " in complaint
 
 
 def test_the_journal_from_a_shell(broker, client_named, topic, ctl):
