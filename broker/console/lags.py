@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.console.messages import timestamp_at
 from barnabas.broker.console.paging import Json
+from barnabas.broker.console.positions import Place, Position, positions_of
 from barnabas.broker.testing.fleet import leader_of
 
 if TYPE_CHECKING:
-    from barnabas.broker.group.shard import GroupShard
     from barnabas.broker.local_cluster import LocalCluster
     from barnabas.broker.replica.partition import Partition
 
@@ -109,24 +109,24 @@ class _Look:
     def steps(self) -> Iterator[None]:
         for broker in self._brokers:
             for shard in list(broker.groups.shards):
-                for group in list(shard.groups):
-                    yield from self._of_group(shard, group)
+                for group in list(shard.groups.values()):
+                    yield from self._of_group(group.group_id, positions_of(self._brokers, shard, group))
                     yield
 
-    def _of_group(self, shard: GroupShard, group: str) -> Iterator[None]:
-        for number, ((topic, index), committed) in enumerate(list(shard.offsets.of_group(group).items()), 1):
+    def _of_group(self, group: str, positions: Iterable[tuple[Place, Position]]) -> Iterator[None]:
+        for number, ((topic, index), position) in enumerate(positions, 1):
             place = (group, topic)
             if place not in self.found and len(self.found) >= _MOST_SERIES:
                 continue
             partition = leader_of(self._brokers, topic, index)
-            if partition is not None:
-                lag = self._lag(group, partition, committed.offset)
+            if partition is not None and position.offset is not None:
+                lag = self._lag(group, partition, position.offset, position.done)
                 self.found[place] = self.found.get(place, _Lag()).with_another(lag)
             if number % _OFFSETS_AT_ONCE == 0:
                 yield
 
-    def _lag(self, group: str, partition: Partition, committed: int) -> _Lag:
-        messages = partition.log.high_watermark - committed
+    def _lag(self, group: str, partition: Partition, committed: int, done: int) -> _Lag:
+        messages = partition.log.high_watermark - committed - done
         if messages <= 0:
             return _Lag()
         made_at = self._made_at(group, partition, max(committed, partition.log.log_start_offset))

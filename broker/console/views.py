@@ -16,14 +16,16 @@ from barnabas.broker.console.errors import ConsoleError, NotFound
 from barnabas.broker.console.lags import LagHistory
 from barnabas.broker.console.messages import timestamp_at
 from barnabas.broker.console.paging import PAGE, Json, Query, page_of, paged, pages
+from barnabas.broker.console.positions import Place, Position, described, lag_of, positions_of, reads
 from barnabas.broker.console.stories import told_of
+from barnabas.broker.group.kind import GroupKind
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.broker.replica.traffic import TopicTraffic
 from barnabas.broker.security.authorizer import Access
 from barnabas.broker.server.addresses import host_and_port
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.broker.testing.nodes import describe
-from barnabas.broker.testing.state import membership_state, offset_state, partition_state, set_aside
+from barnabas.broker.testing.state import membership_state, partition_state, set_aside
 from barnabas.protocol.acls import AclOperation
 from barnabas.version import VERSION
 
@@ -197,7 +199,7 @@ class Views:
             "group_list": [
                 group_id
                 for _, group_id, (shard, group) in self._all_groups(access)
-                if any(topic == name for topic, _ in shard.offsets.of_group(group.group_id))
+                if reads(shard, group, name, image.topic_id)
             ][:PAGE],
         }
 
@@ -233,59 +235,52 @@ class Views:
 
     def _group_row(self, access: Access, shard: GroupShard, group: AnyGroup) -> Json:
         brokers = list(self._cluster.brokers)
-        offsets = {
-            each: committed
-            for each, committed in shard.offsets.of_group(group.group_id).items()
-            if access.topic(_DESCRIBE, each[0])
-        }
-        lag = elsewhere = 0
-        for (topic, index), committed in offsets.items():
-            partition = leader_of(brokers, topic, index)
-            if partition is None:
-                elsewhere += 1
-            else:
-                lag += max(partition.log.high_watermark - committed.offset, 0)
+        positions = self._positions(access, shard, group)
+        lag, elsewhere = lag_of(brokers, positions)
         return {
             "name": group.group_id,
             "state": group.state_name,
             "type": group.kind.value,
             "members": len(group.identities()),
             "generation": group.generation,
-            "topics": sorted({topic for topic, _ in offsets})[:PAGE],
-            "partitions": len(offsets),
+            "topics": sorted({topic for topic, _ in positions})[:PAGE],
+            "partitions": len(positions),
             "lag": lag,
             "elsewhere": elsewhere,
         }
 
     def group(self, access: Access, query: Query) -> Json:
         name = query.get("name", "")
-        for broker, group_id, (shard, group) in self._all_groups(access):
-            if group_id == name:
-                state = membership_state(self._cluster, shard, group)
-                committed = sorted(shard.offsets.of_group(name).items())
-                shown = paged(
-                    [each for each in committed if access.topic(_DESCRIBE, each[0][0])],
-                    query,
-                    lambda each: offset_state(self._cluster, *each[0], each[1]),
-                )
-                self._add_lateness(shown["rows"])
-                return {
-                    **self._group_row(access, shard, group),
-                    "coordinator": broker.config.node_id,
-                    **state,
-                    "offsets": shown["rows"],
-                    "page": shown["page"],
-                    "pages": shown["pages"],
-                    "ends": self._ends(shown["rows"]),
-                    "rebalances": told_of(shard, group, self._topic_names()),
-                    "may": {
-                        "read": self._writes and access.group(AclOperation.READ, name),
-                        "delete": self._writes and access.group(AclOperation.DELETE, name),
-                    },
-                    "member_list": state["members"],
-                    "members": len(group.identities()),
-                }
-        raise NotFound(f"there is no group {name!r}")
+        found = next((each for each in self._all_groups(access) if each[1] == name), None)
+        if found is None:
+            raise NotFound(f"there is no group {name!r}")
+        coordinator, _, (shard, group) = found
+        state = membership_state(self._cluster, shard, group)
+        brokers = list(self._cluster.brokers)
+        positions = self._positions(access, shard, group)
+        shown = paged(sorted(positions), query, lambda place: described(brokers, place, positions[place]))
+        self._add_lateness(shown["rows"])
+        return {
+            **self._group_row(access, shard, group),
+            "coordinator": coordinator.config.node_id,
+            **state,
+            "offsets": shown["rows"],
+            "page": shown["page"],
+            "pages": shown["pages"],
+            "ends": self._ends(shown["rows"]),
+            "rebalances": told_of(shard, group, self._topic_names()),
+            "may": {
+                # The offsets of a share group are not committed: its share coordinator has them.
+                "read": self._writes and access.group(AclOperation.READ, name) and group.kind is not GroupKind.SHARE,
+                "delete": self._writes and access.group(AclOperation.DELETE, name),
+            },
+            "member_list": state["members"],
+            "members": len(group.identities()),
+        }
+
+    def _positions(self, access: Access, shard: GroupShard, group: AnyGroup) -> dict[Place, Position]:
+        found = positions_of(list(self._cluster.brokers), shard, group)
+        return {place: position for place, position in found if access.topic(_DESCRIBE, place[0])}
 
     def lag(self, access: Access, query: Query) -> Json:
         """How far a group was behind in the last minutes."""

@@ -3,7 +3,7 @@
 import { h, fill, update, table, pager, badge, spark, emptyState } from "./dom.js";
 import { post } from "./live.js";
 import { rebalanceStory } from "./story.js";
-import { clockTime, count, link, plural, ranges, span, time } from "./words.js";
+import { clockTime, count, link, listed, plural, ranges, span, time } from "./words.js";
 
 const KINDS = { Stable: "good", Assigning: "warn", Reconciling: "warn", Empty: "", PreparingRebalance: "warn", CompletingRebalance: "warn", Dead: "bad" };
 const STATES = { Stable: "stable", Assigning: "assigning", Reconciling: "reconciling", Empty: "empty", PreparingRebalance: "rebalancing", CompletingRebalance: "assigning", Dead: "dead" };
@@ -20,7 +20,7 @@ function stateOf(row) {
 export function groupColumns() {
   return [
     ["Group", (row) => h("a", { href: link("groups", row.name), key: `group ${row.name}`, "data-row": "" }, row.name)],
-    ["State", stateOf],
+    ["State", (row) => [stateOf(row), row.type === "classic" || row.type === "consumer" ? null : [" ", badge(row.type)]]],
     ["Lag", (row) => h("span", { class: row.lag ? "strong" : "muted" }, row.elsewhere ? `at least ${count(row.lag)}` : count(row.lag)), "number"],
     ["Members", (row) => count(row.members), "number"],
     ["Topics", (row) => row.topics.map((topic, index) => [index ? ", " : "", h("a", { href: link("topics", topic) }, topic)])],
@@ -117,7 +117,7 @@ export function group(root, context) {
         h("div", { class: "tile" },
           h("div", { class: "label" }, "Members"),
           h("div", { class: "figure" }, count(last.members)),
-          h("div", { class: "muted" }, last.protocol ? `assigned by ${last.protocol}` : last.type === "consumer" ? "assigned by the broker" : "nobody has joined",
+          h("div", { class: "muted" }, last.protocol ? `assigned by ${last.protocol}` : last.type === "classic" ? "nobody has joined" : last.type === "share" ? "share their partitions" : "assigned by the broker",
             `; coordinated by broker ${last.coordinator}`))),
       h("h2", {}, "Offsets"),
       table([
@@ -129,7 +129,7 @@ export function group(root, context) {
           "The lag of each partition, all at the same scale, since you opened this page."],
         ["Committed", (row) => count(row.offset), "number", "The offset at which the group goes on after a restart or a rebalance."],
         ["End", (row) => count(last.ends[`${row.topic}/${row.partition}`]?.[1]), "number", "The partition's high watermark: the next message gets this offset, or a later one."],
-        ["Last commit", (row) => `${span(now - row.commit_timestamp)} ago`],
+        ["Last commit", (row) => row.commit_timestamp === null ? "–" : `${span(now - row.commit_timestamp)} ago`],
         ["Owner", (row) => ownerOf(last, row)],
       ], last.offsets, { empty: h("p", { class: "muted" }, "Nothing has been committed yet.") }),
       pager(last, (to) => { page = to; ask(); }),
@@ -154,12 +154,13 @@ function lateness(group, before) {
   if (group.pages > 1) return before.late_ms.at(-1) ?? null; // of all partitions, not of those on the page
   const known = group.offsets.map((row) => row.late_ms).filter((each) => each !== undefined && each !== null);
   if (known.length) return Math.max(...known);
-  return group.lag ? null : 0;
+  return group.lag === 0 ? 0 : null;
 }
 
 function ownerOf(group, row) {
-  const member = group.member_list.find((each) => each.assignment?.[row.topic]?.includes(row.partition));
-  return member ? member.client_id || short(member.member_id) : h("span", { class: "muted" }, "nobody");
+  const owners = group.member_list.filter((each) => each.assignment?.[row.topic]?.includes(row.partition));
+  // Only in a share group are there several.
+  return owners.length ? listed(owners.map((each) => each.client_id || short(each.member_id))) : h("span", { class: "muted" }, "nobody");
 }
 
 function owned(member) {
