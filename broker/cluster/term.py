@@ -297,6 +297,8 @@ class Term:
         log.warning("unclean election: leader not in sync", topic=topic, partition=partition.partition_index)
 
     def _hand_over(self, broker_id: int) -> Sequence[Operation]:
+        if broker_id not in self._suspects:  # not any more
+            return ()
         return hand_over(self.cluster, broker_id, self._on_their_way_out)[0]
 
     def _topics(self, names: set[str] | None) -> list[TopicImage]:
@@ -524,10 +526,12 @@ class Term:
             return ErrorCode.BROKER_NOT_AVAILABLE, ()
         if broker_epoch != -1 and broker_epoch < broker.epoch:
             return ErrorCode.STALE_BROKER_EPOCH, ()
-        self._shutting_down[broker_id] = broker.epoch
+        epoch = self._shutting_down[broker_id] = broker.epoch
         followed: list[TopicPartition] = []
 
         def decide() -> Sequence[Operation]:
+            if not self._is_registered(broker_id, epoch):  # it is gone, and perhaps back already
+                return ()
             operations, followed[:] = hand_over(self.cluster, broker_id, self._on_their_way_out)
             return operations
 
@@ -537,6 +541,8 @@ class Term:
             return ErrorCode.STALE_CONTROLLER_EPOCH, ()
         except RegistryUnavailable:
             return ErrorCode.UNKNOWN_SERVER_ERROR, ()
+        if not self._is_registered(broker_id, epoch):
+            return ErrorCode.STALE_BROKER_EPOCH, ()
         self._ordering.stop_following(broker_id, followed)
         return ErrorCode.NONE, still_led(self.cluster, broker_id)
 

@@ -53,9 +53,10 @@ def for_shutdown(
 ) -> PartitionImage | None:
     """Another leader, or the same without this follower in the ISR, before a broker stops.
 
-    None if nobody can take over, or if nothing has to change.
+    None if nobody can take over, or if nothing has to change. The last replica in sync stays in the ISR: if its broker
+    is already gone, it may lead again when that comes back.
     """
-    isr = tuple(replica for replica in partition.isr_nodes if replica not in shutting_down)
+    isr = tuple(each for each in partition.isr_nodes if each != broker_id and each not in shutting_down)
     if partition.leader_id != broker_id:
         if broker_id not in partition.isr_nodes or not isr:
             return None

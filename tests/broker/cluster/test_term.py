@@ -1,7 +1,7 @@
 """A controller's term: what it does when brokers come and go, and what clients and brokers ask it for."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from barnabas.broker.controller.elections import ElectionType
 from barnabas.broker.controller.images import NO_LEADER
 from barnabas.broker.controller.reassignments import Reassignment
 from barnabas.broker.registry.errors import NodeExists, RegistryUnavailable
-from barnabas.broker.registry.tree_operations import Create, Set
+from barnabas.broker.registry.tree_operations import Create, Operation, Set
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
@@ -360,6 +360,34 @@ async def test_a_controlled_shutdown_moves_leaders(brokers: Brokers) -> None:
     await brokers.settle()
     assert led(brokers, "alone") == (2, 2, (2,))
     await set_isr(brokers, (3, 2), "led")
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_a_broker_that_is_gone_before_its_leaderships_are_handed_over(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+) -> None:
+    await create(brokers, "shared", replicas=(2, 3))
+    await create(brokers, "last", replicas=(2, 3))
+    await set_isr(brokers, (2,), "last")
+    session, epoch = brokers.members[1].session, brokers.members[2].membership.broker_epoch
+
+    async def late(operations: Sequence[Operation]) -> None:
+        monkeypatch.undo()
+        await brokers.members[2].crash()
+        await brokers.settle()
+        if comes_back:
+            await brokers.members[2].restart()
+            await brokers.settle()
+        await session.multi(operations)
+
+    monkeypatch.setattr(session, "multi", late)
+    code, remaining = await brokers.term.controlled_shutdown(2, epoch)
+    assert (code, list(remaining)) == (ErrorCode.STALE_BROKER_EPOCH, [])
+    assert brokers.partition("last").isr_nodes == (2,)
+    await brokers.settle()
+    assert all(key is not ApiKey.STOP_REPLICA for key, _ in brokers.scripted[2].orders)
+    if comes_back:
+        brokers.agreed("last")
 
 
 async def test_a_broker_that_seems_to_have_died_hands_over(brokers: Brokers) -> None:

@@ -82,6 +82,12 @@ def test_a_follower_that_stops_leaves_the_isr():
     assert for_shutdown(partition(isr=(1, 2)), 3, {1, 2, 3}, {3}) is None
 
 
+def test_the_last_in_sync_stays_in_the_isr_though_it_stops():
+    """It lost its registration meanwhile: it leads no more, and no longer counts as one that is shutting down."""
+    assert for_shutdown(partition(leader=-1, isr=(3,)), 3, {1, 2}, ()) is None
+    assert for_shutdown(partition(leader=-1, isr=(3,)), 3, {1, 2}, {3}) is None
+
+
 def test_a_leader_whose_disk_fails_is_replaced():
     assert outcome(without_failed_replicas(partition(), [1], {1, 2, 3}, ())) == (2, 8, (2, 3))
     assert outcome(without_failed_replicas(partition(), [1], {1, 2, 3}, {2})) == (3, 8, (2, 3))
