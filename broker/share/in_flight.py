@@ -178,7 +178,7 @@ class InFlight:
         """Where the next records to give away are."""
         if self._may_have_available:
             for each in self._ranges:
-                if each.can_be_acquired:
+                if each.can_be_acquired and each.last >= self.start_offset:
                     return max(each.first, self.start_offset)
             self._may_have_available = False
         return self.next_new
@@ -442,6 +442,8 @@ class InFlight:
         return place - 1 if place and self._ranges[place - 1].last >= offset else place
 
     def _overlapping(self, first: int, last: int) -> Iterator[_Range]:
+        if first > last:  # and a range that begins before both may contain them
+            return
         place = self._place_of(first)
         while place < len(self._ranges) and self._ranges[place].first <= last:
             yield self._ranges[place]

@@ -53,10 +53,11 @@ class StatePartitions:
         return replace(self, initializing=_joined(self.initializing, asked), deleting=left)
 
     def complete(self, done: Partitions, topics: Topics) -> StatePartitions:
-        """These partitions have a state now."""
+        """These partitions have a state now. But not those whose deletion has begun since they were asked for."""
         named = {
-            topic_id: NamedPartitions(topics.name_of(topic_id) or _UNKNOWN, partitions)
+            topic_id: NamedPartitions(topics.name_of(topic_id) or _UNKNOWN, wanted)
             for topic_id, partitions in done.items()
+            if (wanted := partitions & _partitions(self.initializing, topic_id))
         }
         return replace(
             self,

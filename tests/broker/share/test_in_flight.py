@@ -229,6 +229,34 @@ def test_deleted_records_are_done_with():
     assert (in_flight.start_offset, in_flight.next_fetch_offset(), in_flight.is_empty) == (10, 10, True)
 
 
+def test_records_are_deleted_while_an_acknowledgement_is_written():
+    """The range that is acknowledged stays until then, with those behind it that are deleted by now."""
+    in_flight = InFlight(0)
+    acquire(in_flight, batches(1, 9))
+    assert acknowledge(in_flight, 1, 9, RELEASE) == ErrorCode.NONE
+    written = in_flight.acknowledge("m", [Acknowledgement(0, 0, (ACCEPT,))], LIMITS, 30.0)
+    in_flight.log_starts_at(5)
+    assert acquire(in_flight, batches(5, first=5), most=3, exact=True) == [Acquired(5, 7, 2)]
+    assert [each[:3] for each in in_flight.states()] == [
+        (0, 0, ACQUIRED),
+        (1, 4, AVAILABLE),
+        (5, 7, ACQUIRED),
+        (8, 9, AVAILABLE),
+    ]
+    in_flight.complete(written)
+    assert acknowledge(in_flight, 5, 7, ACCEPT) == ErrorCode.NONE
+    assert (in_flight.start_offset, in_flight.next_fetch_offset()) == (8, 8)
+
+
+def test_what_is_deleted_while_an_acknowledgement_is_written_hides_nothing():
+    in_flight = InFlight(0)
+    acquire(in_flight, batches(1, 4, 5))
+    assert acknowledge(in_flight, 1, 4, RELEASE) == ErrorCode.NONE
+    in_flight.acknowledge("m", [Acknowledgement(0, 0, (ACCEPT,))], LIMITS, 30.0)
+    in_flight.log_starts_at(5)
+    assert in_flight.next_fetch_offset() == 10
+
+
 def test_compacted_records_are_done_with():
     in_flight = InFlight(0, [StateBatch(0, 3, AVAILABLE, 1)])
     assert acquire(in_flight, batches(2, first=2)) == [Acquired(2, 3, 2)]
