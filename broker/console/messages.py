@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.console.errors import ConsoleError, NotFound
-from barnabas.broker.console.records import LONG, Json, Query, decoded, whole
+from barnabas.broker.console.records import LONG, MOST_HEADERS, Json, Query, decoded, whole
 from barnabas.broker.testing.fleet import leader_of
 from barnabas.protocol.records.batch import HEADER_SIZE, read_header
 from barnabas.protocol.records.errors import RecordsError
@@ -155,11 +155,13 @@ class Messages:
         }
 
     async def one(self, topic: str, partition: str, offset: int) -> Json:
-        """A single record, with much more of its value."""
+        """A single record, with much more of its key, its value and its headers."""
         (found,) = self.partitions(topic, partition) or (None,)
         if found is None:
             raise NotFound(f"partition {partition} is led by a broker elsewhere")
-        records = await _read(found.log, found.index, offset, offset + 1, Query(longest=LONG))
+        records = await _read(
+            found.log, found.index, offset, offset + 1, Query(longest=LONG, most_headers=MOST_HEADERS)
+        )
         if not records[0]:
             raise NotFound(f"there is no record with the offset {offset}")
         return records[0][0]

@@ -71,10 +71,15 @@ def reads(shard: GroupShard, group: AnyGroup, topic: str, topic_id: bytes) -> bo
 
 def lag_of(brokers: list[Broker], positions: Mapping[Place, Position]) -> tuple[int | None, int]:
     """How many records a group is behind, as far as that is known here, and of how many partitions it is not."""
-    lags = [_lag(brokers, topic, index, each) for (topic, index), each in positions.items()]
-    known = [lag for lag in lags if lag is not None]
-    elsewhere = sum(leader_of(brokers, topic, index) is None for topic, index in positions)
-    return (sum(known) if known or not lags or elsewhere else None), elsewhere
+    lag, known, elsewhere = 0, 0, 0
+    for (topic, index), position in positions.items():
+        partition = leader_of(brokers, topic, index)
+        if partition is None:
+            elsewhere += 1
+        elif (behind := position.lag(partition.log.high_watermark)) is not None:
+            lag += behind
+            known += 1
+    return (lag if known or elsewhere == len(positions) else None), elsewhere
 
 
 def described(brokers: list[Broker], place: Place, position: Position) -> Json:

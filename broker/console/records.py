@@ -22,15 +22,17 @@ SHORT: Final = 4 * 1024
 LONG: Final = 1024 * 1024
 # A batch that is larger than this when it is decompressed is not looked into.
 _LARGEST_BATCH: Final = 64 * 1024 * 1024
-_MOST_HEADERS: Final = 50
+FEW_HEADERS: Final = 50
+MOST_HEADERS: Final = 5000
 
 
 class Query:
     """Which records are wanted: those with this text in their key, their value or a header."""
 
-    def __init__(self, text: str = "", longest: int = SHORT) -> None:
+    def __init__(self, text: str = "", longest: int = SHORT, most_headers: int = FEW_HEADERS) -> None:
         self._text = text.encode().lower()  # of ASCII letters only, as `_has` does
         self.longest = longest
+        self.most_headers = most_headers
 
     def matches(self, record: Record) -> bool:
         text = self._text
@@ -114,10 +116,11 @@ def _shown(
         return
     for record in read_records(batch, header, _LARGEST_BATCH):
         if first <= record.offset < end:
-            yield _record(record, partition, about, query.longest) if query.matches(record) else None
+            yield _record(record, partition, about, query) if query.matches(record) else None
 
 
-def _record(record: Record, partition: int, batch: Json, longest: int) -> Json:
+def _record(record: Record, partition: int, batch: Json, query: Query) -> Json:
+    longest, most_headers = query.longest, query.most_headers
     shown: Json = {
         "partition": partition,
         "offset": record.offset,
@@ -125,12 +128,12 @@ def _record(record: Record, partition: int, batch: Json, longest: int) -> Json:
         "key": field(record.key, longest),
         "value": field(record.value, longest),
         "headers": [
-            {"name": name[:longest], "value": field(value, longest)} for name, value in record.headers[:_MOST_HEADERS]
+            {"name": name[:longest], "value": field(value, longest)} for name, value in record.headers[:most_headers]
         ],
         "batch": batch,
     }
-    if len(record.headers) > _MOST_HEADERS:
-        shown["more_headers"] = len(record.headers) - _MOST_HEADERS
+    if len(record.headers) > most_headers:
+        shown["more_headers"] = len(record.headers) - most_headers
     return shown
 
 

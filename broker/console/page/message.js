@@ -11,7 +11,7 @@ function plain(field) {
 }
 
 export function isCut(record) {
-  return Boolean(record.key?.cut || record.value?.cut);
+  return Boolean(record.key?.cut || record.value?.cut || record.more_headers || record.headers?.some((header) => header.value?.cut));
 }
 
 // A message as a line of a file.
@@ -29,6 +29,12 @@ function preview(field) {
   if (field.text === "") return h("span", { class: "null" }, "empty");
   if (field.text !== undefined) return field.text.slice(0, 300);
   return h("span", { class: "hex" }, field.hex.slice(0, 80).replace(/../g, "$& "));
+}
+
+function headerValue(field) {
+  if (!field?.text && !field?.hex) return preview(field);
+  const shown = field.text !== undefined ? field.text : h("span", { class: "hex" }, field.hex.replace(/../g, "$& "));
+  return [shown, field.cut ? h("span", { class: "muted" }, ` … ${bytes(field.size)}, cut`) : null];
 }
 
 export function row(topic, record, { avro, chosen, onchoose } = {}) {
@@ -78,7 +84,7 @@ function inside(topic, record, avro) {
       "value" in now ? [fieldView("Key", now.key), fieldView("Value", now.value, avro)] : null,
       isCut(now) ? h("p", {}, h("button", { type: "button", onclick: whole }, "Show more of it")) : null,
       now.headers?.length ? h("section", {}, h("h2", {}, "Headers"),
-        now.headers.map((header) => h("div", { class: "header" }, h("code", {}, header.name), " ", preview(header.value))),
+        now.headers.map((header) => h("div", { class: "header" }, h("code", {}, header.name), " ", headerValue(header.value))),
         now.more_headers ? h("p", { class: "muted" }, `and ${count(now.more_headers)} more`) : null) : null,
       h("section", {}, h("h2", {}, "Written"), facts(now)),
       h("p", {}, copyButton(() => JSON.stringify(now, null, 2), "Copy as JSON")));

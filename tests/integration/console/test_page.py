@@ -264,6 +264,27 @@ def test_a_download_has_all_of_a_long_message(page, broker):
     assert json.loads(line)["value"] == "x" * 100_000
 
 
+def test_of_headers_nothing_is_left_out_without_a_word(page, broker):
+    broker.create_topic("z-headers")
+    headers = [("long", b"y" * 3000), ("longer", b"z" * 9000), *((f"h{number}", b"x") for number in range(60))]
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send("z-headers", b"value", headers=headers).get()
+    page.go("topics/z-headers/messages")
+    page.browser.click("details.message > summary")
+    page.browser.until("y" * 3000, "… 8.8 KiB, cut", "and 12 more")
+    page.browser.click("button", "Show more of it")
+    page.browser.until("z" * 9000, "h59")
+    assert "cut" not in page.browser.text
+    page.browser.run(
+        "URL.createObjectURL = (file) => { file.text().then((it) => { window.downloaded = it; }); return 'blob:x'; };"
+        "HTMLAnchorElement.prototype.click = () => {};"
+    )
+    page.browser.click("button", "Download")
+    page.browser._until(lambda: page.browser.run("return window.downloaded"), lambda: "nothing was downloaded")
+    (line,) = page.browser.run("return window.downloaded").splitlines()
+    assert json.loads(line)["headers"] == [[name, value.decode()] for name, value in headers]
+
+
 def test_offsets_are_moved_after_a_look_at_the_plan(page, broker):
     page.go("groups/castle")
     page.browser.until("Move its offsets", "Nobody is in this group now.")
