@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -332,3 +333,50 @@ def test_any_life(seed):
         assert all(offset < in_flight.start_offset or states[offset][0].is_terminal for offset in done)
         assert all(count <= limits.delivery_count for _, count, _ in states.values())
         assert in_flight.completed_count == sum(state.is_terminal for state, _, _ in states.values())
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_story_with_slow_writes_and_deleted_records(seed):
+    """Acknowledgements are written or fail later, one after the other, and the log starts later and later."""
+    made_up = random.Random(seed)
+    in_flight, log, log_start, now = InFlight(0), batches(*(made_up.randrange(1, 6) for _ in range(60))), 0, 0.0
+    done, owners, writes = set(), {}, []
+    for _ in range(200):
+        now += 1
+        member = made_up.choice("abc")
+        what = made_up.choice(("acquire", "acquire", "acknowledge", "acknowledge", "written", "delete", "expire"))
+        if what == "acquire":
+            in_flight.log_starts_at(log_start)
+            offset = in_flight.next_fetch_offset()
+            fetched = [batch for batch in log if batch.last >= offset][:6]
+            if fetched and in_flight.can_acquire(LIMITS):
+                exact = made_up.choice((True, False))
+                given = acquire(in_flight, fetched, member, made_up.randrange(1, 9), exact=exact, deadline=now + 40)
+                offsets = [offset for each in given for offset in range(each.first, each.last + 1)]
+                assert not (set(offsets) & (owners.keys() | done))
+                owners.update(dict.fromkeys(offsets, (member, now + 40)))
+        elif what == "acknowledge":
+            mine = sorted(offset for offset, (owner, _) in owners.items() if owner == member and offset >= log_start)
+            taken = made_up.sample(mine, min(len(mine), 3))
+            acknowledgements = [Acknowledgement(each, each, (made_up.choice((ACCEPT, RELEASE)),)) for each in taken]
+            decided = in_flight.acknowledge(member, acknowledgements, LIMITS, now + 40)
+            writes.append((decided, acknowledgements, {each: owners.pop(each) for each in taken}))
+        elif what == "written" and writes:
+            decided, acknowledgements, had = writes.pop(0)
+            if made_up.random() < 0.3:
+                in_flight.roll_back(decided)
+                owners.update(had)
+            else:
+                in_flight.complete(decided)
+                done.update(each.first for each in acknowledgements if each.types == (ACCEPT,))
+        elif what == "delete":
+            log_start += made_up.randrange(4)
+        elif what == "expire":
+            in_flight.expire(now, LIMITS)
+        owners = {
+            offset: (owner, deadline)
+            for offset, (owner, deadline) in owners.items()
+            if offset >= in_flight.start_offset and (what != "expire" or deadline > now)
+        }
+        states = in_flight.states()
+        assert all(before[1] < after[0] <= after[1] for before, after in pairwise(states))
