@@ -31,14 +31,8 @@ from barnabas.broker.group.consumer.records import (
     regex_tombstone,
     target_record,
 )
-from barnabas.broker.group.consumer.regexes import (
-    MayDescribe,
-    RegexChange,
-    changed_regex,
-    is_due,
-    resolved_records,
-    wanted_regexes,
-)
+from barnabas.broker.group.consumer.regex_lookups import RegexLookups
+from barnabas.broker.group.consumer.regexes import MayDescribe, RegexChange, changed_regex
 from barnabas.broker.group.consumer.replay import applied
 from barnabas.broker.group.consumer.requests import (
     assignment_of,
@@ -98,10 +92,8 @@ class ConsumerMembership:
         self._now_ms = now_ms
         self._new_id = new_id
         self._sessions = Sessions(self._deciding, now_ms, self.fence_one)
-        self._resolving: set[str] = set()  # groups whose patterns are about to be looked up
-        # When a topic was last created: as a version of the topics, it goes on growing after a restart.
-        self._topics_version = now_ms()
         self.stories = Stories()
+        self._lookups = RegexLookups(groups, topics, timers, carry_out, now_ms, self.stories)
 
     # --- heartbeats ---
 
@@ -158,7 +150,8 @@ class ConsumerMembership:
             records.append(member_record(group.group_id, updated))
         names_changed = updated.topics != member.topics
         regex_change = changed_regex(group, member, updated, records)
-        self._look_up_later(group, member, updated, may_describe)
+        refresh_interval_ms = self._settings.group_consumer_regex_refresh_interval_ms
+        self._lookups.begin_if_due(group, member, updated, may_describe, refresh_interval_ms)
         subscription_changed = names_changed or regex_change is not RegexChange.NONE
 
         epoch = group.epoch
@@ -308,39 +301,6 @@ class ConsumerMembership:
         if moved.state is MemberState.UNREVOKED_PARTITIONS and moved.classic is None:
             self._await_revocation(group.group_id, moved)
         return moved
-
-    # --- patterns ---
-
-    def _look_up_later(
-        self, group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember, may_describe: MayDescribe
-    ) -> None:
-        wanted = wanted_regexes(group, old, new) if old.regex or new.regex or group.subscribed_regexes else []
-        interval_ms = self._settings.group_consumer_regex_refresh_interval_ms
-        group_id = group.group_id
-        if group_id in self._resolving or not is_due(group, wanted, self._topics_version, self._now_ms(), interval_ms):
-            return
-        self._resolving.add(group_id)
-        self._timers.schedule(_regex_key(group_id), 0, lambda: self._look_up(group_id, wanted, may_describe))
-
-    def _look_up(self, group_id: str, wanted: Collection[str], may_describe: MayDescribe) -> None:
-        self._resolving.discard(group_id)
-        group = self._groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            return
-        records, resolved = resolved_records(
-            group, wanted, self._topics, may_describe, self._topics_version, self._now_ms()
-        )
-        names = {name for member in group.members.values() for name in member.topics}
-        names.update(name for regex in resolved.values() for name in regex.topics)
-        found = metadata_hash(names, self._topics)
-        matches = {regex: known.topics for regex, known in group.regexes.items()}
-        if found != group.metadata_hash or any(
-            known.topics != matches.get(regex, frozenset()) for regex, known in resolved.items()
-        ):
-            records.append(epoch_record(group_id, group.epoch + 1, found))
-            reason = "a pattern matches other topics"
-            self.stories.begin(self._now_ms(), group, group.epoch + 1, (), reason)
-        self._carry_out(CoordinatorResult(records, key=group_id))
 
     # --- leaving ---
 
@@ -504,7 +464,7 @@ class ConsumerMembership:
     def topics_changed(self, names: Collection[str], are_new: bool) -> None:
         """Groups that read these topics are assigned again, if it makes a difference, with their next heartbeat."""
         if are_new:
-            self._topics_version = max(self._now_ms(), self._topics_version + 1)
+            self._lookups.topics_created()
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup) and not group.subscribed_topics().isdisjoint(names):
                 group.topics_changed = True
@@ -522,10 +482,6 @@ def _why(member: ConsumerMember, updated: ConsumerMember, bump: bool) -> str:
 
 
 # Keys of timers beside those of sessions, (group, member). Clients choose the ids of members: no id can be such a key.
-
-
-def _regex_key(group_id: str) -> tuple[str, str, str]:
-    return group_id, "regex", ""
 
 
 def _rebalance_key(group_id: str, member_id: str) -> tuple[str, str, str]:

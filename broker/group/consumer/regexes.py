@@ -1,12 +1,8 @@
-"""Patterns that members subscribe to: the broker looks up the topics that match, and looks again now and then.
-
-All patterns of a group are looked up together, so that new topics cause one rebalance. That happens after the heartbeat
-that asks for it is answered; the next ones see the result.
-"""
+"""Patterns that members subscribe to: the broker looks up the topics that match, and looks again now and then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -22,8 +18,12 @@ from barnabas.protocol.errors import ErrorCode
 
 # Whether the client that subscribes to a pattern may see a topic.
 MayDescribe = Callable[[str], bool]
+# Ends with the topics that match each pattern.
+LookUp = Generator[None, None, dict[str, frozenset[str]]]
 
 _SHORTEST_INTERVAL_MS: Final = 10_000
+# A name takes about a microsecond, and with the worst patterns a hundred.
+_NAMES_PER_STEP: Final = 100
 
 
 class RegexChange(Enum):
@@ -78,21 +78,34 @@ def is_due(group: ConsumerGroup, wanted: Collection[str], topics_version: int, n
     )
 
 
-def resolve(regex: str, topics: Topics, may_describe: MayDescribe) -> frozenset[str]:
-    """The topics that a pattern matches, as far as the client may see them. Internal topics are among them, as in
-    Kafka."""
-    matches = matcher(regex)
-    return frozenset(name for name in topics.topics if matches(name) and may_describe(name))
+def look_up(regexes: Collection[str], topics: Topics, may_describe: MayDescribe) -> LookUp:
+    """Find the topics that patterns match, as far as the client may see them, some names per step. Internal topics are
+    among them, as in Kafka."""
+    names = list(topics.topics)
+    found = {}
+    left = _NAMES_PER_STEP
+    for regex in regexes:
+        matches = matcher(regex)
+        matching = []
+        for name in names:
+            if matches(name) and may_describe(name):
+                matching.append(name)
+            left -= 1
+            if not left:
+                yield
+                left = _NAMES_PER_STEP
+        found[regex] = frozenset(matching)
+    return found
 
 
 def resolved_records(
-    group: ConsumerGroup, wanted: Collection[str], topics: Topics, may_describe: MayDescribe, version: int, now_ms: int
+    group: ConsumerGroup, found: Mapping[str, frozenset[str]], version: int, now_ms: int
 ) -> tuple[list[CoordinatorRecord], dict[str, ResolvedRegex]]:
-    """Look up these patterns, as far as members still have them: records, and the patterns of the group then."""
+    """What was found for patterns, as far as members still have them: records, and the patterns of the group then."""
     resolved = dict(group.regexes)
     records = []
-    for regex in wanted:
+    for regex, topics in found.items():
         if group.members_with(regex):
-            found = resolved[regex] = ResolvedRegex(resolve(regex, topics, may_describe), version, now_ms)
-            records.append(regex_record(group.group_id, regex, found.topics, version, now_ms))
+            resolved[regex] = ResolvedRegex(topics, version, now_ms)
+            records.append(regex_record(group.group_id, regex, topics, version, now_ms))
     return records, resolved
