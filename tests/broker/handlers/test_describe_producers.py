@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from barnabas.client.requests.admin import describe_producers
 from barnabas.client.requests.data import produce
 from barnabas.protocol.api import ApiKey
@@ -53,9 +55,10 @@ async def test_a_follower_answers_too(tmp_path):
         assert [each.producer_id for each in found.active_producers] == [7]
 
 
-async def test_a_broker_without_a_replica(tmp_path, monkeypatch):
+async def test_a_broker_without_a_replica(tmp_path):
     async with running(tmp_path) as broker, connected(broker.server) as client:
         await create_topic(broker, "t")
-        monkeypatch.setattr(broker.replicas, "find", lambda topic, index: None)
-        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, describe_producers(("t", [0])), 0)).topics
+        broker.cluster.put("elsewhere", replace(broker.cluster.topic("t"), name="elsewhere", topic_id=bytes(range(16))))
+        request = describe_producers(("elsewhere", [0]))
+        (topic,) = (await client.ask(ApiKey.DESCRIBE_PRODUCERS, request, 0)).topics
         assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
