@@ -262,7 +262,9 @@ class LocalCluster:
             broker.server.is_from_broker = lambda connection: connection.listener.name == between_brokers
         else:
             broker = self._make_broker(node.config, partial(self._open_session, node), self.network.of(node.broker_id))
-            broker.server.is_from_broker = lambda connection: self.network.is_broker(connection.peer)
+            broker.server.is_from_broker = lambda connection: self.network.is_broker(
+                connection.peer, connection.local_address
+            )
         broker.bind()
         self.network.listens(node.broker_id, [listener.port for listener in broker.server.listeners])
         for started in self.on_started:

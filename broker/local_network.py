@@ -25,7 +25,9 @@ class LocalNetwork:
         self._loop = loop
         self._listening: dict[int, int] = {}  # ports, and who listens there
         self._links: weakref.WeakKeyDictionary[socket.socket, tuple[int, int]] = weakref.WeakKeyDictionary()
-        self._sockets: weakref.WeakValueDictionary[Address, socket.socket] = weakref.WeakValueDictionary()
+        # By both ends: the kernel gives connections to different ports the same port here.
+        self._sockets: weakref.WeakValueDictionary[tuple[Address, Address], socket.socket]
+        self._sockets = weakref.WeakValueDictionary()
         self._cut: set[tuple[int, int]] = set()
         self._addresses: dict[int, list[Address]] = {}  # of each broker, in the order of its listeners
         self._held: dict[int, list[socket.socket]] = {}
@@ -52,9 +54,9 @@ class LocalNetwork:
         for sock in self._held.pop(broker_id, ()):
             sock.close()
 
-    def is_broker(self, peer: Address) -> bool:
-        """Whether a connection from this address was opened by a broker of this process."""
-        sock = self._sockets.get(peer)
+    def is_broker(self, peer: Address, own: Address) -> bool:
+        """Whether a connection from `peer` to `own` was opened by a broker of this process."""
+        sock = self._sockets.get((peer, own))
         return sock is not None and sock.fileno() != -1  # the port of a closed one may be reused by now
 
     # --- cutting and healing ---
@@ -92,9 +94,9 @@ class LocalNetwork:
         return other
 
     def opened(self, sock: socket.socket, broker_id: int, other: int) -> None:
-        host, own_port, *_ = sock.getsockname()
+        ends = sock.getsockname()[:2], sock.getpeername()[:2]
         self._links[sock] = broker_id, other
-        self._sockets[host, own_port] = sock
+        self._sockets[ends] = sock
 
 
 class _OwnNetwork(Network):
@@ -116,10 +118,10 @@ class _OwnNetwork(Network):
         sock = await super().connect(host, port)
         try:
             self._all.target(self._broker_id, host, port)  # it may have been cut meanwhile
+            self._all.opened(sock, self._broker_id, other)
         except OSError:
             sock.close()
             raise
-        self._all.opened(sock, self._broker_id, other)
         return sock
 
 
