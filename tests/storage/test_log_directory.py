@@ -215,6 +215,63 @@ def test_a_deleted_partition_can_be_created_again_at_once(directory: LogDirector
     assert values_of(records_in(bytes_of(held))) == [b"1", b"2", b"3"]
 
 
+def test_a_log_inherits_nothing_from_a_deleted_one_of_its_name(directory: LogDirectory) -> None:
+    former = directory.logs[A]
+    flush_log(former)
+    former.increment_log_start_offset(2)
+    former.first_dirty_offset = 1
+    directory.start_checkpoint().write()
+    directory.delete_log(A).run()
+    is_created_again(directory)
+
+
+def test_a_log_inherits_nothing_from_one_that_was_deleted_before_a_crash(directory: LogDirectory) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    directory.delete_log(A).run()
+    directory.abandon()
+    is_created_again(reopen(directory))
+
+
+def test_a_log_inherits_nothing_from_a_checkpoint_that_is_written_late(directory: LogDirectory) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    checkpoint = directory.start_checkpoint()
+    directory.delete_log(A).run()
+    is_created_again(directory, checkpoint)
+
+
+def test_a_log_inherits_nothing_from_one_that_was_set_aside(directory: LogDirectory, leaves_damage: None) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    directory.set_aside(A)
+    is_created_again(directory)
+
+
+def is_created_again(directory: LogDirectory, checkpoint: PendingCheckpoint | None = None) -> None:
+    log = directory.create_log(A, uuid.uuid4(), LogConfig(), NOW)
+    append(log, batch(b"new"))
+    log.high_watermark = 0
+    if checkpoint is not None:
+        checkpoint.write()
+    directory.abandon()
+    again = reopen(directory).logs[A]
+    assert values_of(read_all(again)) == [b"new"]
+    known = again.log_start_offset, again.high_watermark, again.recovery_point, again.first_dirty_offset
+    assert known == (0, 0, 0, None)
+
+
+def test_a_log_of_a_new_name_needs_no_checkpoint(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path / "data")
+    directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    assert not os.path.exists(f"{directory.path}/recovery-point-offset-checkpoint")
+    directory.start_checkpoint().write()
+    directory.delete_log(A).run()
+    directory.start_checkpoint().write()
+    before = os.stat(f"{directory.path}/recovery-point-offset-checkpoint").st_ino
+    directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    assert os.stat(f"{directory.path}/recovery-point-offset-checkpoint").st_ino == before
+
+
 def test_a_deletion_that_a_stop_interrupted_is_finished(directory: LogDirectory) -> None:
     pending = directory.delete_log(A)
     directory.close()
