@@ -12,7 +12,7 @@ from barnabas.protocol.records.errors import CorruptRecords, RecordsError
 from barnabas.storage.config import LogConfig
 from barnabas.storage.errors import LogFailure, OffsetsOutOfOrder
 from barnabas.storage.file_names import DELETED
-from barnabas.storage.filesystem import Buffer
+from barnabas.storage.filesystem import Buffer, FileSystem
 from barnabas.storage.log import Log
 from tests.storage.support import (
     NOW,
@@ -151,6 +151,30 @@ def test_truncation_across_segments(tmp_path: Path) -> None:
     assert [name for name in os.listdir(log.folder) if name.endswith(DELETED)] == []
     append(log, batch(b"new"))
     assert values_of(read_all(log)) == [b"0", b"1", b"new"]
+
+
+def test_killed_while_segments_were_cut_off(tmp_path: Path) -> None:
+    """What is left has no hole, also in a compacted log, where recovery keeps what follows a gap."""
+
+    class Killed(FileSystem):
+        left = 1
+
+        def rename(self, source: str, target: str) -> None:
+            if target.endswith(".log" + DELETED):
+                if not self.left:
+                    raise KeyboardInterrupt
+                self.left -= 1
+            super().rename(source, target)
+
+    config = LogConfig(segment_bytes=100, cleanup_policy=frozenset({"compact"}))
+    log = make_log(tmp_path / "topic-0", config, file_system=Killed())
+    for number in range(4):
+        append(log, batch(b"%d" % number))
+    with pytest.raises(KeyboardInterrupt):
+        log.truncate_to(1, NOW)
+    log.drop_files()
+    again = make_log(tmp_path / "topic-0", config, clean=False)
+    assert values_of(read_all(again)) == [b"0", b"1", b"2"]
 
 
 def test_truncation_undoes_what_producers_did(log: Log) -> None:
