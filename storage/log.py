@@ -489,13 +489,18 @@ class Log:
 
     def _remove(self, doomed: Sequence[Segment]) -> list[str]:
         self.cancel_swap()
-        paths = []
-        for segment in doomed:
-            self.segments.remove(segment)
-            segment.rename("", DELETED)
-            paths += segment.drop()
         self._folder_changed = True
         self._known_bound = None
+        paths = []
+        for segment in doomed:
+            try:
+                segment.rename("", DELETED)
+            except OSError:
+                # A longer name may need space on a full disk. A deletion needs none.
+                segment.unlink()
+            else:
+                paths += segment.drop()
+            self.segments.remove(segment)
         return paths
 
     def _forget_position(self) -> None:
