@@ -279,16 +279,24 @@ class LogDirectory:
     def truncate_log(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
         """Truncate a log. Its checkpoints are lowered first, because new records will follow the cut."""
         log = self.logs[topic_partition]
-        if log.lower_known_offsets(offset):
-            self.start_checkpoint().write()
+        self._lower_known_offsets(log, offset)
         return log.truncate_to(offset, now_ms)
 
     def truncate_log_fully(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
         """Drop all records of a log, which continues at `offset`."""
         log = self.logs[topic_partition]
-        if log.lower_known_offsets(offset):
-            self.start_checkpoint().write()
+        self._lower_known_offsets(log, offset)
         return log.truncate_fully_and_start_at(offset, now_ms)
+
+    def _lower_known_offsets(self, log: Log, offset: int) -> None:
+        before = log.recovery_point, log.log_start_offset, log.high_watermark, log.first_dirty_offset
+        if log.lower_known_offsets(offset):
+            try:
+                self.start_checkpoint().write()
+            except OSError:
+                # The log will not be truncated, and the next attempt must write them.
+                log.recovery_point, log.log_start_offset, log.high_watermark, log.first_dirty_offset = before
+                raise
 
     # -- checkpoints and shutdown
 

@@ -287,6 +287,29 @@ def test_a_truncated_log_is_recovered_from_there(directory: LogDirectory) -> Non
     assert values_of(read_all(directory.logs[A])) == [b"1"]
 
 
+def test_a_full_disk_before_a_truncation_changes_nothing(tmp_path: Path) -> None:
+    disk = FaultyFileSystem()
+    directory = open_directory(tmp_path / "data", file_system=disk)
+    log = directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    append(log, batch(b"1"), batch(b"2"), batch(b"3"), batch(b"4"))
+    flush_log(log)
+    log.increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    for truncate in directory.truncate_log, directory.truncate_log_fully:
+        disk.write_error = OSError(errno.ENOSPC, "No space left on device")
+        with pytest.raises(OSError, match="No space"):
+            truncate(A, 1, NOW)
+        assert (log.log_start_offset, log.high_watermark, log.recovery_point) == (2, 4, 4)
+        assert values_of(read_all(log)) == [b"3", b"4"]
+    disk.write_error = None
+    directory.truncate_log_fully(A, 1, NOW).run()
+    append(log, batch(b"new"))
+    directory.abandon()
+    again = reopen(directory).logs[A]
+    assert values_of(read_all(again)) == [b"new"]
+    assert (again.log_start_offset, again.high_watermark, again.recovery_point) == (1, 1, 1)
+
+
 def test_a_log_that_starts_over_forgets_a_later_start(directory: LogDirectory) -> None:
     directory.logs[A].increment_log_start_offset(2)
     directory.start_checkpoint().write()
