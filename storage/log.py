@@ -452,7 +452,8 @@ class Log:
             return self.truncate_fully_and_start_at(offset, now_ms)
         self._forget_position()
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
-        paths = self._remove(doomed)
+        # The last one first: if the process is killed meanwhile, what is left has no hole.
+        paths = self._remove(doomed[::-1])
         self.segments.active.truncate_to(offset)
         # After a crash, removed records must not reappear between the kept ones and those appended next.
         self._file_system.fsync(self.segments.active.handle.fd)
@@ -488,13 +489,18 @@ class Log:
 
     def _remove(self, doomed: Sequence[Segment]) -> list[str]:
         self.cancel_swap()
-        paths = []
-        for segment in doomed:
-            self.segments.remove(segment)
-            segment.rename("", DELETED)
-            paths += segment.drop()
         self._folder_changed = True
         self._known_bound = None
+        paths = []
+        for segment in doomed:
+            try:
+                segment.rename("", DELETED)
+            except OSError:
+                # A longer name may need space on a full disk. A deletion needs none.
+                segment.unlink()
+            else:
+                paths += segment.drop()
+            self.segments.remove(segment)
         return paths
 
     def _forget_position(self) -> None:

@@ -9,7 +9,7 @@ import fcntl
 import os
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -61,10 +61,37 @@ class CheckpointFiles:
         self._lock = threading.Lock()
         self._taken = 0
         self._written = 0
+        # The partitions in the latest checkpoint, and those that the files may name, now or when it is written.
+        self._latest: Set[TopicPartition] = frozenset()
+        self._named: Set[TopicPartition] = frozenset()
 
-    def next_number(self) -> int:
+    def read(self, name: str) -> dict[TopicPartition, int]:
+        """A damaged checkpoint counts as missing. That makes recovery slower, or brings deleted records back."""
+        try:
+            offsets = read_offsets(os.path.join(self._folder, name))
+        except CorruptFile as error:
+            logger.warning("checkpoint lost", error=str(error))
+            return {}
+        self._latest |= offsets.keys()
+        return offsets
+
+    def take(self, partitions: Iterable[TopicPartition]) -> int:
+        """The number of a new checkpoint with these partitions."""
+        self._forget_replaced()
+        self._latest = frozenset(partitions)
+        self._named |= self._latest
         self._taken += 1
         return self._taken
+
+    def may_name(self, partition: TopicPartition) -> bool:
+        """Whether a start after a crash may find offsets of this partition."""
+        self._forget_replaced()
+        return partition in self._named
+
+    def _forget_replaced(self) -> None:
+        """Once the latest checkpoint is written, no older one is written any more."""
+        if self._written == self._taken:
+            self._named = self._latest
 
     def write(self, number: int, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         with self._lock:
@@ -79,7 +106,7 @@ class PendingCheckpoint:
 
     def __init__(self, files: CheckpointFiles, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         self._files = files
-        self._number = files.next_number()
+        self._number = files.take(offsets[RECOVERY_POINT_CHECKPOINT])
         self._offsets = offsets
 
     def write(self) -> None:
@@ -161,10 +188,10 @@ class LogDirectory:
         return True
 
     def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
-        recovery_points = self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
-        log_start_offsets = self._read_checkpoint(LOG_START_OFFSET_CHECKPOINT)
-        high_watermarks = self._read_checkpoint(HIGH_WATERMARK_CHECKPOINT)
-        first_dirty_offsets = self._read_checkpoint(CLEANER_OFFSET_CHECKPOINT)
+        recovery_points = self._checkpoints.read(RECOVERY_POINT_CHECKPOINT)
+        log_start_offsets = self._checkpoints.read(LOG_START_OFFSET_CHECKPOINT)
+        high_watermarks = self._checkpoints.read(HIGH_WATERMARK_CHECKPOINT)
+        first_dirty_offsets = self._checkpoints.read(CLEANER_OFFSET_CHECKPOINT)
         with os.scandir(self.path) as entries:
             folders = sorted(entry.name for entry in entries if entry.is_dir())
         strays = [name for name in folders if name.endswith(STRAY_SUFFIX)]
@@ -191,14 +218,6 @@ class LogDirectory:
                     clean=self.was_clean,
                     now_ms=now_ms,
                 )
-
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """A damaged checkpoint counts as missing. That makes recovery slower, or brings deleted records back."""
-        try:
-            return read_offsets(os.path.join(self.path, name))
-        except CorruptFile as error:
-            logger.warning("checkpoint lost", error=str(error))
-            return {}
 
     # -- partitions
 
@@ -227,6 +246,9 @@ class LogDirectory:
             return log
         folder = os.path.join(self.path, str(topic_partition))
         try:
+            if self._checkpoints.may_name(topic_partition):
+                # The offsets of an earlier log of this name: after a crash they would be taken for those of this one.
+                self.start_checkpoint().write()
             self._file_system.mkdir(folder)
             write_topic_id(folder, topic_id, self._file_system, sync=False)
             log = open_log(
@@ -257,16 +279,24 @@ class LogDirectory:
     def truncate_log(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
         """Truncate a log. Its checkpoints are lowered first, because new records will follow the cut."""
         log = self.logs[topic_partition]
-        if log.lower_known_offsets(offset):
-            self.start_checkpoint().write()
+        self._lower_known_offsets(log, offset)
         return log.truncate_to(offset, now_ms)
 
     def truncate_log_fully(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> PendingDeletion:
         """Drop all records of a log, which continues at `offset`."""
         log = self.logs[topic_partition]
-        if log.lower_known_offsets(offset):
-            self.start_checkpoint().write()
+        self._lower_known_offsets(log, offset)
         return log.truncate_fully_and_start_at(offset, now_ms)
+
+    def _lower_known_offsets(self, log: Log, offset: int) -> None:
+        before = log.recovery_point, log.log_start_offset, log.high_watermark, log.first_dirty_offset
+        if log.lower_known_offsets(offset):
+            try:
+                self.start_checkpoint().write()
+            except OSError:
+                # The log will not be truncated, and the next attempt must write them.
+                log.recovery_point, log.log_start_offset, log.high_watermark, log.first_dirty_offset = before
+                raise
 
     # -- checkpoints and shutdown
 

@@ -82,7 +82,9 @@ def open_log(
         recovery_point = end_offset
     else:
         recovery_point = known.recovery_point
-        end_offset, state = _recover(topic_partition, segments, doubtful, snapshots, config, recovery_point, epochs)
+        # Compaction leaves gaps, but only in synced data.
+        gaps_end = max(recovery_point, known.first_dirty_offset or 0)
+        end_offset, state = _recover(topic_partition, segments, doubtful, snapshots, config, gaps_end, epochs)
         recovery_point = min(recovery_point, end_offset)
     snapshots.delete_strays({segment.base_offset for segment in segments})
     leader_epochs = LeaderEpochs(folder, file_system, epochs)
@@ -250,11 +252,12 @@ def _recover(
     doubtful: list[Segment],
     snapshots: Snapshots,
     config: LogConfig,
-    recovery_point: int,
+    gaps_end: int,
     epochs: list[EpochEntry],
 ) -> tuple[int, ProducerState]:
     """Check the doubtful segments, and drop everything from the first invalid batch on.
 
+    A gap between segments means lost records, unless it ends at `gaps_end` or before, or the topic is compacted.
     Returns the new end offset of the log, and the producer state there. The epochs are updated in place.
     """
     first = doubtful[0]
@@ -266,8 +269,7 @@ def _recover(
     end_offset = first.base_offset
     for number, segment in enumerate(doubtful):
         size = segment.size
-        # Compaction leaves gaps, but only in synced data. Any other gap means that records were lost.
-        gap = segment.base_offset > max(end_offset, recovery_point) and number > 0 and not config.compact
+        gap = segment.base_offset > max(end_offset, gaps_end) and number > 0 and not config.compact
         if segment.base_offset < end_offset or gap:
             _drop(topic_partition, segments, doubtful[number:])
             break

@@ -23,7 +23,7 @@ def deletable_segments(log: Log, now_ms: int, at_most: int) -> list[Segment]:
     only if `cleanup.policy` has "delete".
     """
     config = log.config
-    excess = log.size - config.retention_bytes if config.retention_bytes >= 0 else 0
+    excess = log.size - config.retention_bytes if config.retention_bytes >= 0 else -1
     doomed: list[Segment] = []
     for segment, end_offset in log.segments.with_ends(log.end_offset):
         is_active = segment is log.segments.active
@@ -33,7 +33,7 @@ def deletable_segments(log: Log, now_ms: int, at_most: int) -> list[Segment]:
         too_old = (
             config.delete and config.retention_ms >= 0 and now_ms - segment.largest_timestamp > config.retention_ms
         )
-        too_much = config.delete and excess >= segment.size > 0
+        too_much = config.delete and excess >= segment.size
         if not below_start and not too_old and not too_much:
             break
         doomed.append(segment)

@@ -9,6 +9,7 @@ import structlog
 from barnabas.broker.replica.partition import Partition
 from barnabas.broker.replica.truncation import truncation_offset
 from barnabas.broker.replica.worker import Worker
+from barnabas.protocol.records.batch import validate_batch
 from barnabas.storage.flush import PendingDeletion
 from barnabas.storage.log_directory import LogDirectory
 
@@ -73,7 +74,25 @@ class Follower:
 
     def append_fetched(self, records: memoryview, high_watermark: int, log_start_offset: int) -> None:
         """Append what the leader sent, which may be nothing, and record how far it is committed there."""
+        log = self.partition.log
+        begins_earlier = bool(records) and log.end_offset == log.log_start_offset and self._begin_with(records)
         self.partition.append_fetched(records, high_watermark, log_start_offset)
+        if begins_earlier:
+            self._worker.run(self._directory.start_checkpoint().write)
+
+    def _begin_with(self, records: memoryview) -> bool:
+        """Let an empty log begin where its first batch does: the leader's log may start within that batch.
+
+        It does after the first records of the batch were deleted. The leader's answer says so, which deletes them here.
+        Returns whether the log begins earlier now, so that its start has to be written again.
+        """
+        log = self.partition.log
+        header = validate_batch(records)
+        if not header.base_offset < log.end_offset <= header.last_offset:
+            return False
+        name, now_ms = log.topic_partition, self.partition.clock.now_ms()
+        self._remove(self._directory.truncate_log_fully(name, header.base_offset, now_ms))
+        return True
 
     def truncate_to_leader(self, epoch: int, end_offset: int) -> None:
         """The logs diverge: the leader's `epoch` ends at `end_offset`."""

@@ -470,7 +470,8 @@ class Partition:
         except LogFailure as failure:
             self._sync_failed(failure)
             return
-        while self._unflushed and self._unflushed[0].end_offset <= pending.end_offset:
+        # Not up to where the sync came: the log may have been cut and have gone on meanwhile.
+        while self._unflushed and self._unflushed[0].end_offset <= log.recovery_point:
             self._settle(self._unflushed.pop(0))
         if self.leadership is None and not self._unflushed:
             self._host.is_on_disk(self)

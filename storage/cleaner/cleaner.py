@@ -67,7 +67,7 @@ class Cleaner:
     def choose(self, now_ms: int) -> "Cleaning | None":
         """A cleaning of the dirtiest log that is due."""
         due = []
-        self.given_up_ms = {log: at for log, at in self.given_up_ms.items() if now_ms - at < RETRY_BACKOFF_MS}
+        self.given_up_ms = {log: at for log, at in self.given_up_ms.items() if 0 <= now_ms - at < RETRY_BACKOFF_MS}
         self.uncleanable = {log: error for log, error in self.uncleanable.items() if log.in_use}
         for log in self._logs.values():
             left_alone = log.failed or log in self.uncleanable or log in self.given_up_ms

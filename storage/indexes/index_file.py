@@ -116,6 +116,9 @@ class IndexFile:
         file_system = self._open_files.file_system
         fd = file_system.open(self.path, create=True)
         try:
+            if not self.has_file:
+                # A process that was killed while it compacted may have left one, with more entries than this one has.
+                file_system.truncate(fd, 0)
             start = max(self._saved, 0)
             if start < self.size:
                 file_system.write_all(fd, [bytes(growing[start:])], self.size - start, start)

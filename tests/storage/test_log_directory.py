@@ -215,6 +215,63 @@ def test_a_deleted_partition_can_be_created_again_at_once(directory: LogDirector
     assert values_of(records_in(bytes_of(held))) == [b"1", b"2", b"3"]
 
 
+def test_a_log_inherits_nothing_from_a_deleted_one_of_its_name(directory: LogDirectory) -> None:
+    former = directory.logs[A]
+    flush_log(former)
+    former.increment_log_start_offset(2)
+    former.first_dirty_offset = 1
+    directory.start_checkpoint().write()
+    directory.delete_log(A).run()
+    is_created_again(directory)
+
+
+def test_a_log_inherits_nothing_from_one_that_was_deleted_before_a_crash(directory: LogDirectory) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    directory.delete_log(A).run()
+    directory.abandon()
+    is_created_again(reopen(directory))
+
+
+def test_a_log_inherits_nothing_from_a_checkpoint_that_is_written_late(directory: LogDirectory) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    checkpoint = directory.start_checkpoint()
+    directory.delete_log(A).run()
+    is_created_again(directory, checkpoint)
+
+
+def test_a_log_inherits_nothing_from_one_that_was_set_aside(directory: LogDirectory, leaves_damage: None) -> None:
+    directory.logs[A].increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    directory.set_aside(A)
+    is_created_again(directory)
+
+
+def is_created_again(directory: LogDirectory, checkpoint: PendingCheckpoint | None = None) -> None:
+    log = directory.create_log(A, uuid.uuid4(), LogConfig(), NOW)
+    append(log, batch(b"new"))
+    log.high_watermark = 0
+    if checkpoint is not None:
+        checkpoint.write()
+    directory.abandon()
+    again = reopen(directory).logs[A]
+    assert values_of(read_all(again)) == [b"new"]
+    known = again.log_start_offset, again.high_watermark, again.recovery_point, again.first_dirty_offset
+    assert known == (0, 0, 0, None)
+
+
+def test_a_log_of_a_new_name_needs_no_checkpoint(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path / "data")
+    directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    assert not os.path.exists(f"{directory.path}/recovery-point-offset-checkpoint")
+    directory.start_checkpoint().write()
+    directory.delete_log(A).run()
+    directory.start_checkpoint().write()
+    before = os.stat(f"{directory.path}/recovery-point-offset-checkpoint").st_ino
+    directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    assert os.stat(f"{directory.path}/recovery-point-offset-checkpoint").st_ino == before
+
+
 def test_a_deletion_that_a_stop_interrupted_is_finished(directory: LogDirectory) -> None:
     pending = directory.delete_log(A)
     directory.close()
@@ -228,6 +285,29 @@ def test_a_truncated_log_is_recovered_from_there(directory: LogDirectory) -> Non
     directory.truncate_log(A, 1, NOW).run()
     assert read_offsets(f"{directory.path}/recovery-point-offset-checkpoint")[A] == 1
     assert values_of(read_all(directory.logs[A])) == [b"1"]
+
+
+def test_a_full_disk_before_a_truncation_changes_nothing(tmp_path: Path) -> None:
+    disk = FaultyFileSystem()
+    directory = open_directory(tmp_path / "data", file_system=disk)
+    log = directory.create_log(A, TOPIC_ID, LogConfig(), NOW)
+    append(log, batch(b"1"), batch(b"2"), batch(b"3"), batch(b"4"))
+    flush_log(log)
+    log.increment_log_start_offset(2)
+    directory.start_checkpoint().write()
+    for truncate in directory.truncate_log, directory.truncate_log_fully:
+        disk.write_error = OSError(errno.ENOSPC, "No space left on device")
+        with pytest.raises(OSError, match="No space"):
+            truncate(A, 1, NOW)
+        assert (log.log_start_offset, log.high_watermark, log.recovery_point) == (2, 4, 4)
+        assert values_of(read_all(log)) == [b"3", b"4"]
+    disk.write_error = None
+    directory.truncate_log_fully(A, 1, NOW).run()
+    append(log, batch(b"new"))
+    directory.abandon()
+    again = reopen(directory).logs[A]
+    assert values_of(read_all(again)) == [b"new"]
+    assert (again.log_start_offset, again.high_watermark, again.recovery_point) == (1, 1, 1)
 
 
 def test_a_log_that_starts_over_forgets_a_later_start(directory: LogDirectory) -> None:

@@ -326,6 +326,16 @@ def test_a_compacted_log_may_have_gaps(folder: Path) -> None:
     assert [record.offset for record in read_all(make_log(folder, compacted, clean=False))] == [10, 25]
 
 
+def test_a_log_that_was_compacted_before_keeps_its_gaps_without_a_recovery_point(folder: Path) -> None:
+    """The topic is not compacted any more, and the checkpoint with the recovery points was damaged."""
+    log = make_log(folder, SMALL)
+    log.append_as_follower(batch(b"a", base_offset=10, partition_leader_epoch=0), now_ms=NOW)
+    log.roll(NOW, at=20)
+    log.append_as_follower(batch(b"b", base_offset=25, partition_leader_epoch=0), now_ms=NOW)
+    recovered = make_log(folder, SMALL, clean=False, known=KnownOffsets(first_dirty_offset=20))
+    assert [record.offset for record in read_all(recovered)] == [10, 25]
+
+
 def test_a_transaction_that_a_crash_interrupted_is_still_open(folder: Path) -> None:
     log = make_log(folder, SMALL)
     append(log, batch(b"open", producer_id=6, producer_epoch=0, base_sequence=0, transactional=True))

@@ -12,7 +12,7 @@ from barnabas.protocol.records.errors import CorruptRecords, RecordsError
 from barnabas.storage.config import LogConfig
 from barnabas.storage.errors import LogFailure, OffsetsOutOfOrder
 from barnabas.storage.file_names import DELETED
-from barnabas.storage.filesystem import Buffer
+from barnabas.storage.filesystem import Buffer, FileSystem
 from barnabas.storage.log import Log
 from tests.storage.support import (
     NOW,
@@ -20,6 +20,7 @@ from tests.storage.support import (
     append,
     batch,
     bytes_of,
+    close_log,
     found_max_timestamp,
     idempotent,
     make_log,
@@ -151,6 +152,78 @@ def test_truncation_across_segments(tmp_path: Path) -> None:
     assert [name for name in os.listdir(log.folder) if name.endswith(DELETED)] == []
     append(log, batch(b"new"))
     assert values_of(read_all(log)) == [b"0", b"1", b"new"]
+
+
+def test_killed_while_segments_were_cut_off(tmp_path: Path) -> None:
+    """What is left has no hole, also in a compacted log, where recovery keeps what follows a gap."""
+
+    class Killed(FileSystem):
+        left = 1
+
+        def rename(self, source: str, target: str) -> None:
+            if target.endswith(".log" + DELETED):
+                if not self.left:
+                    raise KeyboardInterrupt
+                self.left -= 1
+            super().rename(source, target)
+
+    config = LogConfig(segment_bytes=100, cleanup_policy=frozenset({"compact"}))
+    log = make_log(tmp_path / "topic-0", config, file_system=Killed())
+    for number in range(4):
+        append(log, batch(b"%d" % number))
+    with pytest.raises(KeyboardInterrupt):
+        log.truncate_to(1, NOW)
+    log.drop_files()
+    again = make_log(tmp_path / "topic-0", config, clean=False)
+    assert values_of(read_all(again)) == [b"0", b"1", b"2"]
+
+
+class NoRoomForNames(FileSystem):
+    """A full disk: a longer name may need another block of the folder."""
+
+    def __init__(self, refused: str) -> None:
+        self.refused = refused
+
+    def rename(self, source: str, target: str) -> None:
+        if target.endswith(self.refused):
+            raise NO_SPACE
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("refused", ["2.index.deleted", "2.log.deleted", "3.log.deleted", ".deleted"])
+def test_a_full_disk_while_segments_are_cut_off(tmp_path: Path, refused: str) -> None:
+    log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=100), file_system=NoRoomForNames(refused))
+    for number in range(4):
+        append(log, batch(b"%d" % number))
+    log.truncate_to(1, NOW).run()
+    assert values_of(read_all(log)) == [b"0"]
+    log.config = LogConfig()
+    append(log, batch(b"a"), batch(b"b"), batch(b"c"), batch(b"d"))
+    close_log(log)
+    again = make_log(tmp_path / "topic-0")
+    assert values_of(read_all(again)) == [b"0", b"a", b"b", b"c", b"d"]
+    assert not any(name.endswith(DELETED) for name in os.listdir(tmp_path / "topic-0"))
+
+
+def test_what_cannot_be_cut_off_stays(tmp_path: Path) -> None:
+    class ReadOnly(NoRoomForNames):
+        def unlink(self, path: str) -> None:
+            if self.refused == DELETED:
+                raise OSError(errno.EROFS, "Read-only file system")
+            super().unlink(path)
+
+    disk = ReadOnly("no file")
+    log = make_log(tmp_path / "topic-0", LogConfig(segment_bytes=100), file_system=disk)
+    for number in range(4):
+        append(log, batch(b"%d" % number))
+    disk.refused = DELETED
+    with pytest.raises(OSError, match="Read-only"):
+        log.truncate_to(1, NOW)
+    assert values_of(read_all(log)) == [b"0", b"1", b"2", b"3"]
+    disk.refused = "no file"
+    log.truncate_to(1, NOW).run()
+    assert values_of(read_all(log)) == [b"0"]
+    assert sorted(path.name[-5:] for path in (tmp_path / "topic-0").glob("*.log")) == ["0.log", "1.log"]
 
 
 def test_truncation_undoes_what_producers_did(log: Log) -> None:

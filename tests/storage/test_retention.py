@@ -57,6 +57,17 @@ def test_by_size(log: Log) -> None:
     assert values_after_retention(log, retention_bytes=2 * one + 1) == [b"2", b"3", b"4"]
 
 
+def test_by_size_after_compaction_left_nothing_of_the_first_segment(tmp_path: Path) -> None:
+    config = LogConfig(cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=100, retention_ms=-1)
+    log = make_log(tmp_path / "topic-0", config)
+    for number in range(5):
+        append(log, batch(b"%d" % number))
+    one = log.size // 5
+    log.segments.first.truncate_to(0)
+    assert values_after_retention(log) == [b"1", b"2", b"3", b"4"]
+    assert values_after_retention(log, retention_bytes=3 * one) == [b"2", b"3", b"4"]
+
+
 def test_by_deleted_records(log: Log) -> None:
     log.increment_log_start_offset(3)
     assert len(log.segments) == 5

@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.protocol.records.batch import read_header
 from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.indexes.transaction_index import AbortedTransaction
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import Segment
 from tests.storage.support import NOW, batch
@@ -79,6 +80,19 @@ def test_a_segment_begins_empty_whatever_was_there(tmp_path: Path) -> None:
     (tmp_path / "00000000000000000007.log").write_bytes(b"left over")
     Segment.create(str(tmp_path), 7, OpenFiles(FileSystem()), NOW)
     assert (tmp_path / "00000000000000000007.log").read_bytes() == b""
+
+
+def test_indexes_begin_empty_whatever_was_there(tmp_path: Path) -> None:
+    for suffix in "index", "timeindex", "txnindex":
+        (tmp_path / f"00000000000000000100.{suffix}").write_bytes(bytes(1000))
+    segment = Segment.create(str(tmp_path), 100, OpenFiles(FileSystem()), NOW)
+    for number in range(20):
+        add(segment, 100 + number, timestamp=NOW + number)
+    segment.transaction_index.append(AbortedTransaction(1, 100, 110, 111))
+    segment.become_inactive()
+    for index in segment.indexes:
+        assert os.path.getsize(index.path) == index.size
+    segment.unlink()
 
 
 @pytest.mark.parametrize("offset", [100, 101, 120, 121, 138, 139])

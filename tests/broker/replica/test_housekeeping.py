@@ -29,13 +29,17 @@ class TellingFileSystem(FileSystem):
         self._loop = asyncio.get_running_loop()
         self._done = asyncio.Queue()
 
-    def rename(self, source, target):
-        if self.refused is not None and self.refused in source:
+    def _refuse(self, path):
+        if self.refused is not None and self.refused in path:
             raise self.refusal
+
+    def rename(self, source, target):
+        self._refuse(source)
         super().rename(source, target)
         self._loop.call_soon_threadsafe(self._done.put_nowait, ("rename", target))
 
     def unlink(self, path):
+        self._refuse(path)
         super().unlink(path)
         self._loop.call_soon_threadsafe(self._done.put_nowait, ("unlink", path))
 

@@ -78,6 +78,24 @@ class TestFollowing:
         await cluster.settle(backoff=True)
         assert (cluster[3].partition().log.log_start_offset, cluster[3].values) == (1, [b"b"])
 
+    async def test_one_whose_disk_was_lost_begins_within_a_batch_if_the_leader_does(self, cluster):
+        cluster[1].append(b"a", b"b", b"c")
+        cluster[1].append(b"d")
+        await cluster.settle()
+        cluster[1].partition().log.increment_log_start_offset(1)
+        await cluster[3].stop_replicas(stop())
+        await cluster.controller.tell([3])
+        await cluster.settle(backoff=True)
+        log = cluster[3].partition().log
+        assert (log.log_start_offset, log.end_offset, log.high_watermark) == (1, 4, 4)
+        assert log.leader_epochs.entries == cluster[1].partition().log.leader_epochs.entries
+        assert bytes_of(cluster[3]) == bytes_of(cluster[1])
+        await cluster.kill(3)
+        await cluster.restart(3)
+        await cluster.controller.tell([3])
+        log = cluster[3].partition().log
+        assert (log.log_start_offset, log.end_offset) == (1, 4)
+
     async def test_followers_delete_what_the_leader_deletes(self, cluster):
         cluster[1].append(b"a")
         cluster[1].append(b"b")

@@ -196,6 +196,13 @@ def test_a_log_whose_cleaning_failed_is_not_retried_at_once(tmp_path: Path) -> N
     assert cleaner.choose(NOW + RETRY_BACKOFF_MS) is not None
 
 
+def test_a_log_whose_cleaning_failed_does_not_wait_for_a_clock_that_was_put_back(tmp_path: Path) -> None:
+    log = dirty(tmp_path)
+    cleaner = Cleaner({PARTITION: log}, start_work=here)
+    cleaner.given_up_ms[log] = NOW + 24 * 3_600_000
+    assert cleaner.choose(NOW) is not None
+
+
 def test_a_failed_sync_of_the_swap_keeps_the_old_segments_readable(tmp_path: Path) -> None:
     class NoFolderSync(FaultyFileSystem):
         fails = False

@@ -107,6 +107,20 @@ class TestSyncing:
         # What was refused before has been written nevertheless; the client could not know.
         assert visible(partition) == [b"a", b"b", b"c"]
 
+    def test_a_sync_of_what_was_cut_off_says_nothing_about_what_came_after(self, make, worker):
+        partition, _ = make(FLUSH_EACH)
+        partition.follow(leader_id=1, leader_epoch=1)
+        three = memoryview(b"".join(batch(base_offset=offset) for offset in range(3)))
+        partition.append_fetched(three, high_watermark=0, log_start_offset=0)
+        partition.log.truncate_to(1, now_ms=0)
+        partition.log_was_cut()
+        partition.append_fetched(batch(base_offset=1), high_watermark=0, log_start_offset=0)
+        worker.work()
+        assert partition.waits_for_disk
+        worker.work()
+        assert not partition.waits_for_disk
+        assert partition.log.recovery_point == 2
+
     def test_flush_ms_syncs_later_without_anybody_waiting(self, make, worker, clock):
         partition, appends = make(LogConfig(flush_ms=5000))
         partition.log.last_flush_ms = clock.now_ms()
