@@ -134,7 +134,7 @@ class TlsSocket:
                 taken = self.tls.write(part)
             except ssl.SSLError as error:
                 raise OSError(error.errno, reason_of(error)) from error
-        if flags & _MSG_MORE:
+        if flags & _MSG_MORE and self._outgoing.pending < _MOST_AT_ONCE:
             return taken
         try:
             self.flush()

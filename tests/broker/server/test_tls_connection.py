@@ -157,6 +157,21 @@ async def test_records_are_read_from_their_file_and_encrypted(tmp_path):
         client.close()
 
 
+async def test_no_more_is_encrypted_than_the_client_takes():
+    """A long answer goes in many parts, all but the last of which say that more is to come."""
+    async with Serving(AT_ONCE) as serving:
+        client = await serving.connect()
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        client.reader._transport.pause_reading()
+        (connection,) = serving.server.connections
+        connection._out.extend(memoryview(bytes(1_000_000)) for _ in range(60))
+        for _ in range(60):
+            connection.send()
+            assert connection._tls._outgoing.pending + len(connection._tls._unsent) < 3_000_000
+        assert len(connection._out) > 10  # it waits for the client
+        client.close()
+
+
 async def test_an_idle_connection_holds_no_buffer():
     async with Serving(AT_ONCE) as serving:
         client = await serving.connect()
