@@ -268,6 +268,7 @@ class Broker:
             lambda: self.membership.broker_epoch,
         )
         self._follow_settings()
+        self.server.reconfigure_listeners()  # they were bound before it was known what has been altered at run-time
         directory = LogDirectory(
             folder,
             node_id=self.config.node_id,

@@ -282,11 +282,16 @@ def _parse_state(data: bytes) -> State:
 
 def sanitized(name: str) -> str:
     """The name of a user in a path, as Kafka writes it."""
-    return quote(name, safe="").replace("~", "%7E")
+    return _step(quote(name, safe="").replace("~", "%7E"))
+
+
+def _step(name: str) -> str:
+    """A quoted name as a step of a path, which "." and ".." cannot be."""
+    return name.replace(".", "%2E") if name in (".", "..") else name
 
 
 def group_config_path(group_id: str) -> str:
-    return f"{GROUP_CONFIGS}/{quote(group_id, safe='')}"
+    return f"{GROUP_CONFIGS}/{_step(quote(group_id, safe=''))}"
 
 
 def user_config_path(user: str) -> str:

@@ -1,7 +1,8 @@
 """ApiVersions (key 18): what this broker serves.
 
 From version 3 a client names itself; an invalid name or version gets INVALID_REQUEST. A version of ApiVersions
-that is not served never arrives here: server/dispatch answers it in version 0's form.
+that is not served never arrives here: server/dispatch answers it in version 0's form. Version 4 shows the supported
+levels of features: in older ones, a lowest level of 0 keeps Java's clients of 3.4 to 3.7 from connecting.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _SHARE_VERSION: Final = "share.version"
 # streams.version 1 has streams groups (KIP-1071).
 _STREAMS_VERSION: Final = "streams.version"
 _FINALIZED_EPOCH: Final = 0
+_LOWEST_LEVEL_0_FROM_VERSION: Final = 4
 
 
 def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -53,7 +55,9 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Api
     return ApiVersionsResponse(
         api_keys=broker.apis_for_brokers if request.connection.is_from_broker else broker.advertised_apis,
         supported_features=[
-            SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in levels.items() if level
+            SupportedFeatureKey(name=name, min_version=0, max_version=level)
+            for name, level in levels.items()
+            if level and request.version >= _LOWEST_LEVEL_0_FROM_VERSION
         ],
         finalized_features_epoch=_FINALIZED_EPOCH,
         finalized_features=[

@@ -169,11 +169,19 @@ class Connection:
             self.close(f"receiving failed: {error.strerror}")
             return
         if not received:
-            self.close("half a frame" if self._end > self._start and not self.requests else None)
+            self._on_end()
             return
         self._end = end + received
         self.active_at = self._server.tick
         self.begin_requests()
+
+    def _on_end(self) -> None:
+        """The client sends nothing more. What has arrived whole is carried out first, because some of it may need no
+        answer; then the end is read again. But nothing waits any longer for a client that is gone."""
+        if self._holds or (self._has_frame and self._appending == len(self.requests)):
+            self._read(False)
+        else:
+            self.close("half a frame" if self._end > self._start and not self.requests else None)
 
     def begin_requests(self) -> None:
         """Start the requests that have arrived completely, as far as current requests and answers allow."""
@@ -252,7 +260,7 @@ class Connection:
         if waiting == 0:
             self._release_buffer()
         elif self._end == len(buffer):
-            if waiting >= 4 and waiting >= self._frame_size():
+            if self._has_frame:
                 self._read(False)  # complete frames already wait here; later bytes wait in the socket
                 return
             if self._start:
@@ -264,6 +272,8 @@ class Connection:
 
     def mute(self, seconds: float, clock: Clock) -> None:
         """Read nothing and start nothing for a while, after what is being answered. Answers are sent meanwhile."""
+        if self.closed:
+            return
         pause = Pause(self)
         self.requests.append(pause)
         self._is_muted = True
@@ -276,6 +286,12 @@ class Connection:
             pause.end()
 
         pause.on_abandon = clock.call_later(seconds, unmute).cancel
+
+    @property
+    def _has_frame(self) -> bool:
+        """Whether a whole frame waits."""
+        waiting = self._end - self._start
+        return waiting >= 4 and waiting >= self._frame_size()
 
     def _frame_size(self) -> int:
         size: int = _unpack_size(self._buffer, self._start)[0]

@@ -165,6 +165,9 @@ class Meter:
             waits = 0
             if request.api_key is ApiKey.PRODUCE and self._quotas.produce is not None:
                 waits = self._quotas.produce.record(self._size, now_ms)
+            if request.api_key is ApiKey.SHARE_FETCH and self._quotas.fetch is not None and message is not None:
+                # Unlike a Fetch, it gets its records even so: they are locked for this member.
+                waits = self._quotas.fetch.record(request.route.size_of_answer(message), now_ms)
             if self._topics is not None:
                 waits = self._topics.throttle_ms(now_ms)
             self._record(waits if message is None else max(waits, self._waits_for_time(now_ms)))

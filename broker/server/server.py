@@ -205,10 +205,13 @@ class Server:
 
     def reconfigure(self) -> None:
         """The settings changed: there may be room again for clients in the backlog."""
-        for listener in self.listeners:
-            listener.reconfigure()
+        self.reconfigure_listeners()
         self._close_those_too_many()
         self._accept(True)
+
+    def reconfigure_listeners(self) -> None:
+        for listener in self.listeners:
+            listener.reconfigure()
 
     def objection(self, peer: tuple[str, int]) -> str | None:
         """Why a new connection is closed at once; None if it is welcome."""

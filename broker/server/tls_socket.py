@@ -51,7 +51,8 @@ class TlsSocket:
         self._is_open = False  # whether the handshake is done
         self._unsent = _NOTHING  # ciphertext
         self._owed = 0  # how much plaintext is in there and was not reported as sent
-        # Whether there may be more to read although the socket has nothing: the last call filled its buffer.
+        # Whether there may be more to read although the socket has nothing: the last call filled its buffer, or found
+        # the end.
         self.has_more = False
         self.on_more: Callable[[], None] | None = None  # called when that becomes so
 
@@ -108,7 +109,7 @@ class TlsSocket:
                     with contextlib.suppress(OSError):
                         self.flush()
             if not count:
-                self.has_more = filled > 0  # the end has yet to be reported
+                self.has_more = True  # the end, which is reported each time; the socket may stay open, and not show it
                 return filled
             filled += count
         self.has_more = True
@@ -133,7 +134,7 @@ class TlsSocket:
                 taken = self.tls.write(part)
             except ssl.SSLError as error:
                 raise OSError(error.errno, reason_of(error)) from error
-        if flags & _MSG_MORE:
+        if flags & _MSG_MORE and self._outgoing.pending < _MOST_AT_ONCE:
             return taken
         try:
             self.flush()

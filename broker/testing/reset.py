@@ -26,11 +26,13 @@ async def reset(cluster: LocalCluster) -> None:
     """
     term = term_of(cluster)
     view = term.cluster
+    follower = next(iter(cluster.brokers)).config_follower  # all of them see the same registry
 
     def decide() -> Decision[TopicResult]:
         decision = delete_topics(view, [TopicReference(name) for name in view.topics], delete_topic_enable=True)
         configs = [Delete(znodes.broker_config_path(whose)) for whose in view.configured_brokers()]
-        return Decision(decision.results, [*decision.operations, *configs])
+        of_groups = [Delete(znodes.group_config_path(group_id)) for group_id in follower.configured_groups()]
+        return Decision(decision.results, [*decision.operations, *configs, *of_groups])
 
     deleted = {topic.topic_id for topic in view.topics.values()}
     await term.carry_out(decide)

@@ -16,6 +16,8 @@ from barnabas.broker.registry.errors import SessionExpired
 from barnabas.broker.registry.session import Session
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.broker.registry.memory import MemoryRegistry
 from tests.broker.server.harness import connected
 from tests.support.running_broker import create_topic, running
@@ -96,6 +98,34 @@ class LosesItsSession(Session):
             LosesItsSession.lost = True
             raise SessionExpired("the session has expired")
         await super().multi(operations)
+
+
+async def is_let_in(broker, user: str) -> bool:
+    async with connected(broker.server) as client:
+        await client.ask(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        login = SaslAuthenticateRequest(auth_bytes=f"\0{user}\0secret".encode())
+        return not (await client.ask(ApiKey.SASL_AUTHENTICATE, login, 2)).error_code
+
+
+async def test_users_that_were_replaced_at_run_time_stay_replaced_after_a_restart(tmp_path):
+    def users(name: str) -> str:
+        return f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{name}="secret";'
+
+    settings = {
+        "listeners": "CLIENTS://127.0.0.1:0",
+        "listener_security_protocol_map": "CLIENTS:SASL_PLAINTEXT",
+        "sasl_enabled_mechanisms": "PLAIN",
+        "listener_name_clients_plain_sasl_jaas_config": users("alice"),
+    }
+    async with running(tmp_path, **settings) as broker:
+        set_users = Operation(OperationKind.SET, "listener.name.clients.plain.sasl.jaas.config", users("bob"))
+        await broker.config_follower.alter_broker(
+            broker.config.node_id,
+            lambda present: alter_broker_config(present, [set_users], broker.config, cluster_wide=False),
+        )
+        assert (await is_let_in(broker, "alice"), await is_let_in(broker, "bob")) == (False, True)
+    async with running(tmp_path, **settings) as broker:
+        assert (await is_let_in(broker, "alice"), await is_let_in(broker, "bob")) == (False, True)
 
 
 async def test_a_start_survives_the_loss_of_zookeeper(tmp_path):

@@ -190,6 +190,19 @@ QUOTAS = {
 }
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+async def test_a_name_that_could_not_be_part_of_a_path(three: Followers, name: str) -> None:
+    follower, other = three.followers[:2]
+    entities = [Entity(user=name), Entity(client_id=name), Entity(user=name, client_id=name)]
+    await follower.alter_user(name, setting(a="1"))
+    await follower.alter_group(name, setting(b="2"))
+    for entity in entities:
+        await follower.alter_quotas(entity, setting(producer_byte_rate="3"))
+    await three.settle()
+    assert (other.users(), other.configured_groups(), other.group_configs(name)) == ([name], [name], {"b": "2"})
+    assert three.quotas[1].known.keys() == set(entities)
+
+
 async def test_quotas_are_where_kafka_keeps_them_and_every_broker_is_told(three: Followers) -> None:
     for entity, (_, configs) in QUOTAS.items():
         await three.followers[0].alter_quotas(entity, setting(**configs))

@@ -450,6 +450,14 @@ async def test_a_reset_empties_all_of_them(cluster, tmp_path):
     assert await written(cluster, b"b") == 0
 
 
+async def test_a_reset_undoes_the_settings_of_groups(cluster):
+    follower = cluster.controller.config_follower
+    await follower.alter_group("g", lambda present: {"share.auto.offset.reset": "earliest"})
+    await follower.alter_group("h", lambda present: {"share.auto.offset.reset": "earliest"})
+    await reset(cluster)
+    assert [broker.config_follower.configured_groups() for broker in cluster.brokers] == [[], [], []]
+
+
 async def test_the_data_of_a_single_broker_becomes_that_of_the_first_of_three(tmp_path):
     async with running(tmp_path) as single:
         (result,) = await single.controller.term.create_topics([NewTopic("old")])

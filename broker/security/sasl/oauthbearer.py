@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.broker.security.principal import USER, Principal
@@ -65,7 +66,8 @@ class Validator:
         payload = self._signed_payload(token)
         now_ms = self._now_ms()
         expires_at_ms = _milliseconds(payload, "exp")
-        _milliseconds(payload, "iat")
+        if self._keys is not None or "iat" in payload:
+            _milliseconds(payload, "iat")
         if expires_at_ms + self._skew_ms <= now_ms:
             raise InvalidToken("it has expired")
         if "nbf" in payload and _milliseconds(payload, "nbf") - self._skew_ms > now_ms:
@@ -110,6 +112,8 @@ class Validator:
 def _milliseconds(payload: dict[str, Any], claim: str) -> int:
     value = payload.get(claim)
     if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidToken(f"it has no {claim}")
+    if isinstance(value, float) and not isfinite(value):  # JSON has no such numbers, but Python reads them
         raise InvalidToken(f"it has no {claim}")
     return int(value * 1000)
 

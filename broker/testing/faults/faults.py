@@ -306,7 +306,7 @@ class Faults:
             if fault.spec.throttle_ms is not None and not exchange.connection.closed:
                 mute(exchange.connection, fault.spec.throttle_ms / 1000, self._fleet.clock.call_later)
 
-        if fault.spec.delay_answer_ms:
+        if fault.spec.delay_answer_ms and fault.number in self._all:  # it may have been removed since the request came
             self._hold(exchange, fault, fault.spec.delay_answer_ms, deliver)
         else:
             deliver()

@@ -26,9 +26,10 @@ async def test_from_version_3_the_answer_has_the_features(tmp_path, version):
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         answer = await client.ask(ApiKey.API_VERSIONS, request, version)
         told = version >= 3
+        # Java's clients of 3.4 to 3.7 ask in version 3, and cannot connect if the answer has a lowest level of 0.
         assert [(f.name, f.min_version, f.max_version) for f in answer.supported_features] == (
             [("group.version", 0, 1), ("share.version", 0, 1), ("streams.version", 0, 1), ("transaction.version", 0, 2)]
-            * told
+            * (version >= 4)
         )
         assert [(f.name, f.min_version_level, f.max_version_level) for f in answer.finalized_features] == (
             [("group.version", 1, 1), ("share.version", 1, 1), ("streams.version", 1, 1), ("transaction.version", 2, 2)]

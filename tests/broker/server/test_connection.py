@@ -265,6 +265,39 @@ async def test_half_a_frame_and_a_hang_up_leave_one_log_line():
         assert [entry["reason"] for entry in logs] == ["half a frame"]
 
 
+async def test_what_a_client_sent_before_it_hung_up_is_carried_out():
+    """A producer that wants no answers closes its connection when it has sent everything."""
+    handled = asyncio.Queue()
+
+    def silent(request, message):
+        handled.put_nowait(request.correlation_id)
+        request.drop_answer()
+
+    async with serving(Api(ApiKey.PRODUCE, silent)) as server:
+        message = ProduceRequest(acks=0, timeout_ms=1, topic_data=[])
+        with capture_logs() as logs:
+            async with connected(server) as client:  # more than are started in one turn
+                client.send(b"".join(frame(ApiKey.PRODUCE, message, 9, number) for number in range(200)))
+                client.writer.write_eof()
+                assert await client.closed()
+        assert [handled.get_nowait() for _ in range(handled.qsize())] == list(range(200))
+        assert not logs
+
+
+async def test_a_frame_that_is_decoded_in_pieces_is_carried_out_although_its_client_hangs_up():
+    handled = asyncio.Queue()
+
+    async with serving(
+        Api(ApiKey.SYNC_GROUP, lambda request, message: handled.put_nowait(len(message.assignments)))
+    ) as server:
+        request = sync_group("m")
+        request.assignments += [SyncGroupRequestAssignment(member_id="n", assignment=b"") for _ in range(20_000)]
+        async with connected(server) as client:
+            client.send(frame(ApiKey.SYNC_GROUP, request))
+            client.writer.write_eof()
+            assert await handled.get() == 20_000
+
+
 async def test_a_parked_request_learns_that_its_client_has_gone():
     parking = Parking()
     async with serving(Api(ApiKey.HEARTBEAT, parking)) as server:
@@ -273,6 +306,16 @@ async def test_a_parked_request_learns_that_its_client_has_gone():
             request, _ = await parking.requests.get()
         await parking.abandoned.wait()
         request.answer(HeartbeatResponse())  # goes nowhere, and does no harm
+        assert not server.connections
+
+
+async def test_a_parked_request_learns_that_too_if_another_waits_behind_it():
+    parking = Parking()
+    async with serving(Api(ApiKey.HEARTBEAT, parking), ECHO) as server:
+        async with connected(server) as client:
+            client.send(frame(ApiKey.HEARTBEAT, HEARTBEAT) + frame(ApiKey.SYNC_GROUP, sync_group("x")))
+            await parking.requests.get()
+        await parking.abandoned.wait()
         assert not server.connections
 
 

@@ -7,9 +7,16 @@ import pytest
 from barnabas.broker.quotas.entities import Entity
 from barnabas.broker.server.dispatch import Api
 from barnabas.client.requests.data import produce
+from barnabas.client.requests.shares import share_fetch
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.produce import ProduceResponse
+from barnabas.protocol.messages.share_fetch import (
+    LeaderIdAndEpoch,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchResponse,
+)
 from tests.broker.server.harness import connected, frame, serving
 from tests.support.manual_clock import ManualClock
 
@@ -120,6 +127,51 @@ async def test_a_client_that_goes_while_it_is_held_back_leaves_nothing_behind(cl
         connection.close()
         clock.advance(10)
         assert not server.connections
+
+
+async def test_a_client_that_goes_before_it_would_be_held_back_leaves_nothing_behind(clock):
+    begun, gone = asyncio.Event(), asyncio.Event()
+
+    async def slow(request, message):
+        begun.set()
+        await gone.wait()
+        return ProduceResponse(responses=[])
+
+    async with serving(Api(ApiKey.PRODUCE, slow), clock=clock) as server, connected(server) as client:
+        server.quotas.set(Entity(client_id="test"), LIMITED)
+        client.send(frame(ApiKey.PRODUCE, LARGE, 9))
+        await begun.wait()
+        (connection,) = server.connections
+        connection.close()
+        gone.set()
+        (task,) = server.dispatcher._tasks
+        await task
+        await asyncio.sleep(0)  # what is done with its answer
+        clock.advance(10)
+        assert not connection.requests
+
+
+async def test_what_a_member_of_a_share_group_is_given_counts_as_fetched(clock):
+    """Its records are locked for it, so it gets them, and is held back afterwards."""
+
+    def given(request, message):
+        partition = PartitionData(
+            partition_index=0,
+            acknowledge_error_code=0,
+            current_leader=LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+            records=b"x" * 15_000,
+            acquired_records=[],
+        )
+        topic = ShareFetchableTopicResponse(topic_id=bytes(16), partitions=[partition])
+        return ShareFetchResponse(acquisition_lock_timeout_ms=0, responses=[topic], node_endpoints=[])
+
+    async with serving(Api(ApiKey.SHARE_FETCH, given), clock=clock) as server, connected(server) as client:
+        server.quotas.set(Entity(client_id="test"), {"consumer_byte_rate": "1000"})
+        answer = await client.ask(ApiKey.SHARE_FETCH, share_fetch("g", "m", 0), 2)
+        assert 5000 < answer.throttle_time_ms < 5200
+        assert len(answer.responses[0].partitions[0].records) == 15_000
+        (connection,) = server.connections
+        assert len(connection.requests) == 1  # the pause
 
 
 async def test_a_client_that_uses_too_much_of_the_loops_time_is_throttled(clock):

@@ -16,6 +16,7 @@ from barnabas.broker.server.server import Server
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.open_files import Handle
@@ -64,6 +65,18 @@ class Serving:
 
     async def connect_in_plaintext(self):
         return Client(*await asyncio.open_connection("127.0.0.1", self.port))
+
+
+def send_and_say_goodbye(port, data):
+    """Send it with the closing alert, which is no end of the TCP connection, and wait for that of the other side."""
+    context = ssl.create_default_context(cadata=certificates.authority().certificate.decode())
+    with (
+        socket.create_connection(("127.0.0.1", port)) as raw,
+        context.wrap_socket(raw, server_hostname="127.0.0.1") as tls,
+    ):
+        tls.settimeout(20)
+        tls.sendall(data)
+        tls.unwrap()
 
 
 def with_files(context, issued):
@@ -141,6 +154,21 @@ async def test_records_are_read_from_their_file_and_encrypted(tmp_path):
             answer = await client.ask(ApiKey.FETCH, FetchRequest(max_wait_ms=0, min_bytes=0, topics=[]), 4)
             for partition in answer.responses[0].partitions:
                 assert bytes(partition.records) == data[100:]
+        client.close()
+
+
+async def test_no_more_is_encrypted_than_the_client_takes():
+    """A long answer goes in many parts, all but the last of which say that more is to come."""
+    async with Serving(AT_ONCE) as serving:
+        client = await serving.connect()
+        await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
+        client.reader._transport.pause_reading()
+        (connection,) = serving.server.connections
+        connection._out.extend(memoryview(bytes(1_000_000)) for _ in range(60))
+        for _ in range(60):
+            connection.send()
+            assert connection._tls._outgoing.pending + len(connection._tls._unsent) < 3_000_000
+        assert len(connection._out) > 10  # it waits for the client
         client.close()
 
 
@@ -326,6 +354,20 @@ async def test_a_handshake_that_fails_unexpectedly_does_not_affect_others(monkey
             await client.ask(ApiKey.HEARTBEAT, HEARTBEAT)
             client.close()
     assert [line["event"] for line in logs] == ["a TLS handshake failed", "connection closed"]
+
+
+async def test_what_a_client_sent_before_it_said_goodbye_is_carried_out():
+    handled = []
+
+    def silent(request, message):
+        handled.append(request.correlation_id)
+        request.drop_answer()
+
+    async with Serving(Api(ApiKey.PRODUCE, silent)) as serving:
+        message = ProduceRequest(acks=0, timeout_ms=1, topic_data=[])
+        sent = b"".join(frame(ApiKey.PRODUCE, message, 9, number) for number in range(200))
+        await asyncio.to_thread(send_and_say_goodbye, serving.port, sent)
+    assert handled == list(range(200))
 
 
 @replaces_a_method

@@ -1,3 +1,4 @@
+import base64
 import json
 
 import jwt
@@ -102,6 +103,30 @@ def test_unsigned_tokens_only_where_they_are_enabled():
     assert validator(None).validate(unsigned).subject == "alice"
     with pytest.raises(InvalidToken, match="accepts only unsigned tokens"):
         validator(None).validate(signed())
+
+
+def test_an_unsigned_token_need_not_say_when_it_was_issued():
+    """As in Kafka."""
+    assert validator(None).validate(jwt.encode(without("iat"), None, "none")).subject == "alice"
+
+
+def unsigned_of(claims):
+    header, payload = (base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (b'{"alg":"none"}', claims))
+    return f"{header}.{payload}."
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        b'{"sub": "a", "exp": 1e999}',
+        b'{"sub": "a", "exp": NaN}',
+        b'{"sub": "a", "exp": 9999999999, "nbf": -1e999}',
+        b'{"sub": ' + b"[" * 100_000,
+    ],
+)
+def test_claims_that_make_no_sense(claims):
+    with pytest.raises(InvalidToken):
+        validator(None).validate(unsigned_of(claims))
 
 
 # --- the exchange ---

@@ -252,6 +252,14 @@ async def test_held_requests_continue_when_their_fault_is_removed(broker, faults
     assert end_offset(broker) == 2
 
 
+async def test_a_fault_that_is_removed_delays_no_answers(broker, faults, client, clock):
+    faults.add({"api": "Produce", "delay_ms": 700, "delay_answer_ms": 800})
+    client.send(frame(ApiKey.PRODUCE, produce(("t", 0, batch(b"a"))), version=9))
+    await clock.timer_set(0.7)
+    faults.clear()
+    await asyncio.wait_for(client.answer(ApiKey.PRODUCE, 9), 10)
+
+
 # --- throttle ---
 
 
