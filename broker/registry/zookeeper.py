@@ -310,10 +310,16 @@ class ZooKeeperRegistry(TreeRegistry):
         return changes + gone
 
     async def _read(self, paths: Sequence[str]) -> list[Change]:
+        """What has changed at these paths. Below a node that was not known, everything is read as well: only then is it
+        reported what others do there."""
+        known: list[str] = []
+        new: list[str] = []
+        for path in paths:
+            (new if self.tree.find(path) is None and self._is_mirrored(path) else known).append(path)
         changes: list[Change] = []
-        for path, found in zip(paths, await self._get(paths), strict=True):
+        for path, found in zip(known, await self._get(known), strict=True):
             changes += self._removal(path) if found is None else self._news(found)
-        return changes
+        return [*changes, *await self._read_below(new)]
 
     async def _get(self, paths: Sequence[str]) -> list[Change | None]:
         """The nodes at these paths, each with its watch where it has one."""

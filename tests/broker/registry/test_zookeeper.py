@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import ConnectionLoss
 
-from barnabas.broker.registry.errors import RegistryUnavailable, SessionExpired
+from barnabas.broker.registry.errors import NodeExists, RegistryUnavailable, SessionExpired
 from barnabas.broker.registry.tree_operations import Create
 from barnabas.broker.registry.zookeeper import ZooKeeperRegistry
 from tests.broker.registry.contract import RegistryContract
@@ -101,6 +101,22 @@ async def test_what_others_do_to_own_nodes_is_seen(two):
     await until(first, lambda: first.find("/a/b/c") is not None)
     await second.set("/a", b"theirs, too")
     await until(first, lambda: first.get("/a").data == b"theirs, too")
+
+
+async def test_what_others_do_below_nodes_that_they_made_first_is_seen(two, monkeypatch):
+    """Brokers that start at the same time make the same parents. The one that is slower finds out by its conflict."""
+    first, second = two
+    held = []
+    monkeypatch.setattr(second, "_follow", lambda *paths: held.extend(paths))
+    await first.multi([Create("/p"), Create("/p/q")])
+    with pytest.raises(NodeExists):
+        await second.multi([Create("/p"), Create("/p/q")])
+    await first.multi([Create("/p/q/r")])
+    monkeypatch.undo()
+    second._follow(*held)
+    await until(second, lambda: second.find("/p/q/r") is not None)
+    await first.multi([Create("/p/q/s")])
+    await until(second, lambda: second.find("/p/q/s") is not None)
 
 
 async def test_a_node_that_is_made_again_between_two_reads_is_seen(two, monkeypatch):
