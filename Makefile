@@ -41,7 +41,7 @@ check: $(READY)  ## lint, types and the quick unit tests, side by side
 unit: $(READY)
 	$(BIN)/python -m pytest -q -n auto -m 'not java and not slow' --hypothesis-profile=quick tests/protocol tests/storage tests/broker tests/barnabas
 
-test: $(READY)  ## run the whole test suite on all cores, in about ten minutes
+test: $(READY)  ## run the whole test suite on all cores, in about eleven minutes
 	$(BIN)/python -m pytest -q -n auto
 
 lint: $(READY)  ## check style, import direction and the compose file
